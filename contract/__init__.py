@@ -1,0 +1,1 @@
+"""What two programs must agree on, and nothing else: one module a format."""

@@ -1,0 +1,80 @@
+"""What every command shares: the manual as --help, the configuration options, and how an error becomes an exit code."""
+
+import argparse
+import errno
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+
+from contract import config as configuration
+from contract.config import Config
+from contract.crawl_folder import CrawlFolder, set_aside
+from contract.errors import EX_DATAERR, EX_TEMPFAIL, EX_USAGE, BadInput, ColetorError
+from storage.errors import Damaged, UnknownFormat
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str):
+        self.exit(EX_USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def make_parser(name: str, manual: str) -> Parser:
+    parser = Parser(prog=f"bin/{name}", description=manual, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--crawl", type=Path, default=Path("crawl"), metavar="DIR", help="the crawl folder (default: crawl)")
+    return parser
+
+
+def add_configuration(parser: Parser) -> None:
+    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file (default: the project's pipeline.toml)")
+    parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override one key; may be repeated")
+
+
+def load_configuration(arguments) -> Config:
+    return configuration.load(arguments.config, arguments.set)
+
+
+def run(main: Callable[[], int | None], name: str) -> None:
+    """Ends the process with the exit code that main returns or that its error carries."""
+    try:
+        code = main() or 0
+    except ColetorError as error:
+        code = fail(name, error, error.exit_code)
+    except (Damaged, UnknownFormat) as error:
+        code = fail(name, error, EX_DATAERR)
+    except BrokenPipeError:
+        sys.stderr.close()
+        code = 128 + signal.SIGPIPE  # the reader of our output went away, as `head` does
+    except KeyboardInterrupt:
+        code = 128 + signal.SIGINT
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES, errno.EMFILE):
+            raise
+        place = f": {error.filename}" if error.filename else ""
+        code = fail(name, f"{error.strerror}{place}; nothing half-written counts, run it again when that is mended", EX_TEMPFAIL)
+    except MemoryError:
+        code = fail(name, "out of memory; run it again with more, or with smaller bounds in [blocks]", EX_TEMPFAIL)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        pass
+    sys.exit(code)
+
+
+def fail(name: str, message, code: int) -> int:
+    print(f"{name}: {message}", file=sys.stderr, flush=True)
+    return code
+
+
+@contextmanager
+def setting_aside(crawl: CrawlFolder):
+    """Moves a damaged file of the crawl folder to corrupt/ and ends with exit code 65."""
+    try:
+        yield
+    except Damaged as error:
+        path = Path(error.path)
+        if not path.is_relative_to(crawl.path):
+            raise
+        target = set_aside(crawl.path, path, str(error))
+        raise BadInput(f"{error}; set aside as {target}") from None

@@ -1,0 +1,206 @@
+"""The configuration: pipeline.toml read into frozen dataclasses; anything unexpected is an error that names the key."""
+
+import tomllib
+from dataclasses import asdict, dataclass, field, fields
+from hashlib import blake2b
+from pathlib import Path
+
+from contract.errors import BadConfiguration, Usage
+from storage.publish import encode_json
+
+DEFAULT_FILE = Path(__file__).resolve().parent.parent / "pipeline.toml"
+
+
+def number(default, least=0, most=None):
+    return field(default=default, metadata={"least": least, "most": most})
+
+
+def choice(default, *allowed):
+    return field(default=default, metadata={"allowed": allowed})
+
+
+def words(*default):
+    return field(default=default)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    first: int = number(8, 1, 1 << 16)
+    servers_max: int = number(100_000, 1)
+    urls_max: int = number(10_000_000, 1)
+    keep_generations: int = number(1)
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    list_max_urls: int = number(100_000, 1)
+    server_max_urls: int = number(100, 1)
+
+
+@dataclass(frozen=True)
+class Fetcher:
+    agent: str = "Coletor"
+    contact: str = ""
+    transfers_max: int = number(200, 1, 20_000)
+    delay_s: float = number(5.0)
+    connect_timeout_s: float = number(10.0, 0.001)
+    total_timeout_s: float = number(60.0, 0.001)
+    body_max_bytes: int = number(10 << 20, 1, 1 << 30)
+    header_max_bytes: int = number(64 << 10, 256)
+    robots_max_bytes: int = number(512 << 10, 1)
+    robots_keep_s: float = number(86_400.0)
+    cycle_max_s: float = number(600.0, 0.001)
+    server_failures_max: int = number(5, 1, 10_000)
+    hosts_file: str = ""
+    allow_private_addresses: bool = False
+    warc_compression: str = choice("zstd", "zstd", "gzip")
+    warc_file_max_bytes: int = number(1_000_000_000, 1)
+    sync_every_pages: int = number(50, 1)
+    sync_every_s: float = number(5.0, 0.001)
+
+
+@dataclass(frozen=True)
+class Extractor:
+    follow: tuple[str, ...] = words("a", "area", "frame", "refresh", "redirect")
+    obey_nofollow: bool = True
+    page_max_bytes: int = number(10 << 20, 1)
+
+
+@dataclass(frozen=True)
+class Scope:
+    accept_suffixes: tuple[str, ...] = words()
+    reject_domains: tuple[str, ...] = words()
+    reject_extensions: tuple[str, ...] = words(
+        *"7z aac apk avi bin bmp bz2 css deb dmg eps exe flac flv gif gz ico iso jar jpeg jpg js m4a m4v mov mp3 mp4 mpeg"
+        " mpg msi ogg ogv otf png rar rpm svg swf tar tgz tif tiff ttf wav webm webp wma wmv woff woff2 xz zip zst".split()
+    )
+    reject_patterns: tuple[str, ...] = words()
+    url_length_max: int = number(2_000, 16, 8_000)
+    path_depth_max: int = number(20, 1)
+    segment_repeats_max: int = number(3, 1)
+
+
+@dataclass(frozen=True)
+class Verifier:
+    prescheduled_max: int = number(1_000, 1)
+    prescheduled_refill: int = number(10, 1)
+    attempts_max: int = number(3, 1, 255)
+    server_backoff_s: float = number(3_600.0)
+    server_backoffs_max: int = number(4, 0, 30)
+
+
+@dataclass(frozen=True)
+class Supervisor:
+    stage_retries: int = number(3)
+    retry_wait_s: float = number(2.0)
+    stop_grace_s: float = number(10.0)
+
+
+@dataclass(frozen=True)
+class Config:
+    blocks: Blocks = Blocks()
+    scheduler: Scheduler = Scheduler()
+    fetcher: Fetcher = Fetcher()
+    extractor: Extractor = Extractor()
+    scope: Scope = Scope()
+    verifier: Verifier = Verifier()
+    supervisor: Supervisor = Supervisor()
+
+    def digest(self) -> str:
+        return blake2b(encode_json(asdict(self)), digest_size=16).hexdigest()
+
+
+SECTIONS = {part.name: type(part.default) for part in fields(Config)}
+
+
+def load(path: Path | None = None, overrides: list[str] | None = None) -> Config:
+    """The configuration of a TOML file (default: the project's own) with `section.key=value` overrides on top."""
+    source = path or DEFAULT_FILE
+    try:
+        tables = tomllib.loads(source.read_text("utf-8"))
+    except FileNotFoundError:
+        raise BadConfiguration(f"{source}: no such configuration file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadConfiguration(f"{source}: expected TOML, found {error}") from None
+    for text in overrides or []:
+        apply_override(tables, text)
+    return from_tables(tables, str(source))
+
+
+def apply_override(tables: dict, text: str) -> None:
+    name, equals, value = text.partition("=")
+    section, dot, key = name.strip().partition(".")
+    if not (equals and dot):
+        raise Usage(f"--set {text}: expected section.key=value, as in --set fetcher.delay_s=2.5")
+    try:
+        parsed = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        parsed = value.strip()  # a bare word is a string, so that a shell needs no second pair of quotes
+    section_table = tables.setdefault(section, {})
+    if not isinstance(section_table, dict):
+        raise BadConfiguration(f"{section}: expected a table, found {section_table!r}")
+    section_table[key] = parsed
+
+
+def from_tables(tables: dict, source: str) -> Config:
+    for name in tables:
+        if name not in SECTIONS:
+            raise BadConfiguration(f"{source}: [{name}] is no section; expected one of {', '.join(SECTIONS)}")
+    config = Config(**{
+        name: read_section(kind, tables.get(name, {}), f"{source}: [{name}]") for name, kind in SECTIONS.items()
+    })
+    check_pairs(config, source)
+    return config
+
+
+def read_section(kind: type, table, place: str):
+    if not isinstance(table, dict):
+        raise BadConfiguration(f"{place}: expected a table, found {table!r}")
+    known = {part.name: part for part in fields(kind)}
+    for key in table:
+        if key not in known:
+            raise BadConfiguration(f"{place} {key}: no such key; expected one of {', '.join(known)}")
+    return kind(**{key: read_value(known[key], value, f"{place} {key}") for key, value in table.items()})
+
+
+def read_value(part, value, place: str):
+    default = part.default
+    if isinstance(default, bool):
+        return expect(value, isinstance(value, bool), place, "true or false")
+    if isinstance(default, tuple):
+        good = isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
+        return tuple(expect(value, good, place, "a list of strings"))
+    if isinstance(default, str):
+        allowed = part.metadata.get("allowed")
+        expect(value, isinstance(value, str), place, "a string")
+        return expect(value, not allowed or value in allowed, place, f"one of {allowed}")
+    whole = isinstance(default, int)
+    good = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool) and value == value
+    expect(value, good, place, "a whole number" if whole else "a number")
+    least, most = part.metadata["least"], part.metadata["most"] or (1 << 53)
+    expect(value, least <= value <= most, place, f"{least} to {most}")
+    return value if whole else float(value)
+
+
+def expect(value, good: bool, place: str, expected: str):
+    if not good:
+        raise BadConfiguration(f"{place}: expected {expected}, found {value!r}")
+    return value
+
+
+def check_pairs(config: Config, source: str) -> None:
+    pairs = [
+        ("verifier.prescheduled_refill", "verifier.prescheduled_max"),
+        ("fetcher.connect_timeout_s", "fetcher.total_timeout_s"),
+        ("scheduler.server_max_urls", "verifier.prescheduled_max"),
+        ("scheduler.server_max_urls", "scheduler.list_max_urls"),
+    ]
+    for smaller, larger in pairs:
+        low, high = lookup(config, smaller), lookup(config, larger)
+        if low > high:
+            raise BadConfiguration(f"{source}: {smaller} = {low} must not be above {larger} = {high}")
+
+
+def lookup(config: Config, name: str):
+    section, key = name.split(".")
+    return getattr(getattr(config, section), key)

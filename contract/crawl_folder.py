@@ -1,0 +1,117 @@
+"""A crawl folder: made once, opened by every command, its lock held by the one that works there."""
+
+import fcntl
+import json
+import os
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import publicsuffixlist
+
+from contract import names
+from contract.errors import BadConfiguration, BadInput, TryLater
+from contract.url import Keys
+from storage.errors import Damaged, UnknownFormat
+from storage.publish import FORMAT, encode_json, make_folder, put_if_absent, read_json, write_aside, sync_folder
+
+LOCK_VARIABLE = "COLETOR_LOCK"  # the descriptor of the lock that a stage inherits from its supervisor
+
+
+@dataclass(frozen=True)
+class CrawlFolder:
+    path: Path
+    crawl_id: str
+    hash_seed: int
+    blocks_first: int
+    began_at_ms: int
+
+    def keys(self) -> Keys:
+        return Keys(self.hash_seed, (self.path / names.SUFFIX_LIST).read_bytes())
+
+
+def create(path: Path, blocks_first: int) -> CrawlFolder:
+    """Makes the folder where there is none; crawl.json comes last, so that what it names is there."""
+    if not (path / names.CRAWL).exists():
+        if path.is_dir() and any(path.iterdir()) and not (path / names.LOG).is_dir():
+            raise BadConfiguration(f"{path} holds other files and is no crawl folder: name an empty or a new one")
+        for folder in (names.LOG, names.INBOX, names.CYCLES, names.TEXT, names.CORRUPT):
+            make_folder(path / folder)
+        bundled = Path(publicsuffixlist.__file__).with_name("public_suffix_list.dat")
+        put_if_absent(path / names.SUFFIX_LIST, bundled.read_bytes())
+        put_if_absent(path / names.CRAWL, encode_json({
+            "format": FORMAT, "crawl_id": secrets.token_hex(8), "hash_seed": secrets.randbits(64),
+            "blocks_first": blocks_first, "began_at_ms": time.time_ns() // 1_000_000,
+        }))
+    return open_folder(path)
+
+
+def open_folder(path: Path) -> CrawlFolder:
+    try:
+        about = read_json(path / names.CRAWL)
+        return CrawlFolder(
+            path, str(about["crawl_id"]), int(about["hash_seed"]), int(about["blocks_first"]), int(about["began_at_ms"])
+        )
+    except (FileNotFoundError, NotADirectoryError):
+        raise BadConfiguration(f"{path} is no crawl folder (no {names.CRAWL}): make one with bin/seed --crawl {path} URL") from None
+    except (Damaged, UnknownFormat) as error:
+        raise BadInput(str(error)) from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadInput(f"{path / names.CRAWL}: expected the description of a crawl, found {error!r}") from None
+
+
+def hold_lock(crawl: CrawlFolder) -> int:
+    """The descriptor that holds the crawl's lock: inherited from a supervisor, or taken now; TryLater where held."""
+    path = crawl.path / names.LOCK
+    inherited = os.environ.get(LOCK_VARIABLE, "")
+    if inherited.isdigit() and is_same_file(int(inherited), path):
+        return int(inherited)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise TryLater(f"{crawl.path}: another run works here (it holds {path.name}); try again when it has ended") from None
+    return descriptor
+
+
+def is_same_file(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except OSError:
+        return False
+
+
+def set_aside(crawl: Path, path: Path, reason: str) -> Path:
+    """Moves a damaged file to corrupt/, with the reason beside it."""
+    folder = crawl / names.CORRUPT
+    make_folder(folder)
+    relative = path.relative_to(crawl)
+    stem = "-".join(relative.parts)
+    target = folder / stem
+    number = 1
+    while target.exists():
+        number += 1
+        target = folder / f"{stem}.{number}"
+    if path.exists():
+        path.rename(target)
+        sync_folder(path.parent)
+    note = {"format": FORMAT, "path": relative.as_posix(), "reason": reason}
+    write_aside(folder / "note", encode_json(note)).rename(target.with_name(target.name + ".json"))
+    sync_folder(folder)
+    return target
+
+
+def notes_of_damage(crawl: Path) -> list[dict]:
+    """What lies in corrupt/: path and reason of each file set aside that is still missing from its place."""
+    notes = []
+    for path in sorted((crawl / names.CORRUPT).glob("*.json")):
+        try:
+            note = json.loads(path.read_bytes())
+            missing = not (crawl / note["path"]).exists()
+        except (ValueError, KeyError, TypeError):
+            continue  # a damaged .json file itself, set aside
+        if missing:
+            notes.append(note)
+    return notes

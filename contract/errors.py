@@ -1,0 +1,27 @@
+"""Errors that end a program, each with its exit code and a message that says what to do."""
+
+EX_OK = 0
+EX_USAGE = 64  # the command line is wrong; not retried
+EX_DATAERR = 65  # an input is damaged and was set aside; not retried
+EX_TEMPFAIL = 75  # try again later: locked, interrupted, disk full
+EX_CONFIG = 78  # the configuration is wrong; not retried
+
+
+class ColetorError(Exception):
+    exit_code = 1
+
+
+class Usage(ColetorError):
+    exit_code = EX_USAGE
+
+
+class BadInput(ColetorError):
+    exit_code = EX_DATAERR
+
+
+class TryLater(ColetorError):
+    exit_code = EX_TEMPFAIL
+
+
+class BadConfiguration(ColetorError):
+    exit_code = EX_CONFIG

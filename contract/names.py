@@ -1,0 +1,61 @@
+"""Names of the files of a crawl folder: the one module that knows them."""
+
+from pathlib import Path
+
+from storage.publish import MANIFEST
+
+CRAWL = "crawl.json"
+SUFFIX_LIST = "public_suffix_list.dat"
+LOCK = "lock"
+SLOTS = "slots"
+LOG = "log"
+INBOX = "inbox"
+CYCLES = "cycles"
+GENERATIONS = "R"
+TEXT = "R/text"
+CORRUPT = "corrupt"
+
+PLAN = "plan.json"
+VERIFIER_PLAN = "verifier.plan.json"
+
+SCHEDULER = "scheduler"
+FETCHER = "fetcher"
+EXTRACTOR = "extractor"
+VERIFIER = "verifier"
+STAGES = (SCHEDULER, FETCHER, EXTRACTOR, VERIFIER)
+
+URL_LIST = "Lista_de_URLs.parquet"
+SERVERS = "Servidores.parquet"
+PAGES = "Repositorio_de_Paginas"
+COLLECTED = "UrlsColetadas.parquet"
+EXTRACTED = "UrlsExtraidas.parquet"
+METADATA = "MetadadosUrlsColetadas.parquet"
+LINKS = "Ligacoes.parquet"
+AUX = "AUX.parquet"
+REPORT = "report.json"
+
+__all__ = ["MANIFEST"]
+
+
+def log_entry(position: int) -> str:
+    return f"{position:08d}.json"
+
+
+def cycle(number: int) -> str:
+    return f"{CYCLES}/{number:08d}"
+
+
+def generation(block: int, number: int) -> str:
+    return f"{GENERATIONS}/{block:04d}/{number:08d}"
+
+
+def segment(number: int) -> str:
+    return f"{number:08d}.zst"
+
+
+def numbered(folder: Path, suffix: str = "") -> list[int]:
+    """The numbers that name the entries of a folder, sorted; other names are passed over."""
+    if not folder.is_dir():
+        return []
+    stems = (path.name.removesuffix(suffix) for path in folder.iterdir() if path.name.endswith(suffix))
+    return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdigit())

@@ -1,0 +1,70 @@
+"""Plans: what fixes a cycle, so that a stage that runs again does the same thing again."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from contract import names
+from contract.config import Config, from_tables
+from contract.errors import Usage
+from contract.log import ABSORB, CRAWL, GROW, KINDS, SEED
+from storage.errors import Damaged
+from storage.publish import FORMAT, encode_json, make_folder, put_if_absent, read_json, sync_folder
+
+__all__ = ["ABSORB", "CRAWL", "GROW", "SEED"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    cycle: int
+    kind: str  # crawl, absorb, seed or grow
+    block: int
+    blocks: int  # N
+    generation: int | None  # the block's live generation
+    now_ms: int  # the one moment that time enters
+    config: Config
+    inbox: str = ""  # of a seed cycle
+
+
+@dataclass(frozen=True)
+class VerifierPlan:
+    cycle: int
+    block: int
+    blocks: int
+    generation: int | None  # the parent
+    absorb_to: int  # the log length up to which slices of AUX are absorbed
+
+
+def write_plan(crawl: Path, plan: Plan) -> None:
+    sync_folder(crawl / names.LOG)  # a plan may only rest on commits that a power cut cannot take back
+    folder = crawl / names.cycle(plan.cycle)
+    make_folder(folder)
+    put_if_absent(folder / names.PLAN, encode_json({"format": FORMAT, **asdict(plan)}))
+
+
+def read_plan(crawl: Path, cycle: int) -> Plan:
+    path = crawl / names.cycle(cycle) / names.PLAN
+    if not path.exists():
+        raise Usage(f"cycle {cycle} has no {names.PLAN} in {crawl}: bin/run-cycle makes plans, bin/status lists cycles")
+    value = read_json(path)
+    try:
+        config = from_tables(value["config"], f"{path}: config")
+        return Plan(
+            int(value["cycle"]), KINDS[KINDS.index(value["kind"])], int(value["block"]), int(value["blocks"]),
+            None if value["generation"] is None else int(value["generation"]), int(value["now_ms"]), config,
+            str(value["inbox"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise Damaged(path, f"expected a plan, found {error!r}") from None
+
+
+def fix_verifier_plan(crawl: Path, plan: Plan, log_length: int) -> VerifierPlan:
+    """Writes the verifier's plan unless there is one already; returns the one in force."""
+    sync_folder(crawl / names.LOG)
+    path = crawl / names.cycle(plan.cycle) / names.VERIFIER_PLAN
+    fixed = VerifierPlan(plan.cycle, plan.block, plan.blocks, plan.generation, log_length)
+    put_if_absent(path, encode_json({"format": FORMAT, **asdict(fixed)}))
+    value = read_json(path)
+    try:
+        return VerifierPlan(*(value[name] for name in ("cycle", "block", "blocks", "generation", "absorb_to")))
+    except KeyError as error:
+        raise Damaged(path, f"expected the verifier's plan, found no {error}") from None

@@ -1,0 +1,86 @@
+"""How a stage is run: under the crawl's lock, bound to its supervisor's life, telling its progress.
+
+A supervisor passes three descriptors by environment variables: the lock (held by everyone who inherits it, so
+that an orphan keeps the crawl locked while it lives), a pipe that ends when the supervisor dies (the stage then
+stops), and a pipe for progress, one JSON object a line.
+"""
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+from contract import names
+from contract.errors import BadInput
+from storage.errors import Damaged
+from storage.publish import describe, read_manifest, verify
+
+ALIVE_VARIABLE = "COLETOR_ALIVE"
+PROGRESS_VARIABLE = "COLETOR_PROGRESS"
+ORPHAN_GRACE_S = 30.0
+
+
+class Progress:
+    """Tells a supervisor, or a person at standard error, how far a stage is; at most twice a second."""
+
+    def __init__(self, stage: str):
+        self._stage = stage
+        self._told_at = 0.0
+        descriptor = os.environ.get(PROGRESS_VARIABLE, "")
+        self._pipe = int(descriptor) if descriptor.isdigit() else None
+        self._interval_s = 0.5 if self._pipe is not None or sys.stderr.isatty() else 10.0
+
+    def is_due(self) -> bool:
+        return time.monotonic() - self._told_at >= self._interval_s
+
+    def tell(self, **figures) -> None:
+        self._told_at = time.monotonic()
+        if self._pipe is None:
+            plain = " ".join(f"{name}={value}" for name, value in figures.items())
+            print(f"{self._stage}: {plain}", file=sys.stderr, flush=True)
+            return
+        try:
+            os.write(self._pipe, json.dumps({"stage": self._stage, **figures}).encode() + b"\n")
+        except OSError:
+            self._pipe = None  # nobody listens any more
+
+
+def live_with_supervisor() -> None:
+    """Ends this process, by SIGTERM and then at once, when the supervisor that started it is gone."""
+    descriptor = os.environ.get(ALIVE_VARIABLE, "")
+    if not descriptor.isdigit():
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C goes to the supervisor, which stops its stages in order
+
+    def watch():
+        try:
+            os.read(int(descriptor), 1)
+        except OSError:
+            return
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(ORPHAN_GRACE_S)
+        os._exit(128 + signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def open_inputs(folder: Path, crawl: Path | None = None) -> dict:
+    """The manifest of a stage's folder, each of its files checked; Damaged or BadInput where it is not whole."""
+    try:
+        manifest = read_manifest(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        raise BadInput(f"{folder} has no {names.MANIFEST}: that stage has not finished, run it first") from None
+    for name, description in manifest["files"].items():
+        if ".." in Path(name).parts or Path(name).is_absolute():
+            raise Damaged(folder / names.MANIFEST, f"expected names inside the folder, found {name!r}")
+        verify(folder / name, description)
+    return manifest
+
+
+def describe_inputs(folder: Path, root: Path) -> dict:
+    """What a manifest records of an input: its own manifest, which in turn names the files."""
+    path = folder / names.MANIFEST
+    return {path.relative_to(root).as_posix(): describe(path)}

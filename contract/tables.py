@@ -1,0 +1,56 @@
+"""Columns of the Parquet tables that stages hand to each other; docs/formats.md explains each."""
+
+import pyarrow as pa
+
+KEYS = [("domain_key", pa.uint64()), ("url_key", pa.uint64()), ("server_key", pa.uint64())]
+ORDER = ("domain_key", "url_key")  # the order of every table keyed by URL but the list
+
+# Outcomes of a URL in a list; a URL of the list that is in no row was not reached.
+ANSWERED, FAILED, REFUSED = "answered", "failed", "refused"
+ROBOTS = "robots"  # the reason of a refusal that the verifier may take back when the rules change
+
+
+def schema(*columns: tuple[str, pa.DataType], nullable: tuple[str, ...] = ()) -> pa.Schema:
+    return pa.schema([pa.field(name, kind, nullable=name in nullable) for name, kind in columns])
+
+
+URL_LIST = schema(("order", pa.uint32()), ("url", pa.string()), *KEYS, ("depth", pa.uint8()))
+
+SERVERS = schema(
+    ("server", pa.string()), ("server_key", pa.uint64()), ("domain_key", pa.uint64()),
+    ("robots", pa.binary()), ("robots_expires_at_ms", pa.int64()), ("delay_ms", pa.uint32()),
+    ("last_request_at_ms", pa.int64()), ("address", pa.string()), ("requests", pa.uint32()), ("mean_ms", pa.uint32()),
+    ("failures", pa.uint32()),
+    nullable=("robots",),
+)
+
+COLLECTED = schema(
+    *KEYS, ("url", pa.string()), ("depth", pa.uint8()), ("outcome", pa.string()), ("reason", pa.string()),
+    ("status", pa.uint16()), ("attempts", pa.uint8()), ("fetched_at_ms", pa.int64()), ("foreign", pa.bool_()),
+)
+
+METADATA = schema(
+    *KEYS, ("url", pa.string()), ("file", pa.string()), ("offset", pa.int64()), ("length", pa.int64()),
+    ("status", pa.uint16()), ("type", pa.string()), ("charset", pa.string()), ("payload_digest", pa.string()),
+    ("content_digest", pa.binary(16)), ("fetched_at_ms", pa.int64()), ("waited_ms", pa.uint32()),
+    ("connect_ms", pa.uint32()), ("first_byte_ms", pa.uint32()), ("total_ms", pa.uint32()), ("bytes", pa.int64()),
+    ("address", pa.string()), ("etag", pa.string()), ("last_modified", pa.string()), ("redirect_to", pa.string()),
+    ("parsed", pa.bool_()), ("title", pa.string()), ("links_inside", pa.uint32()), ("links_outside", pa.uint32()),
+)
+
+EXTRACTED = schema(*KEYS, ("url", pa.string()), ("depth", pa.uint8()), ("links_in", pa.uint32()))
+AUX = EXTRACTED
+
+LINKS = schema(
+    ("from_key", pa.uint64()), ("to_key", pa.uint64()), ("kinds", pa.uint16()), ("nofollow", pa.bool_()),
+    ("followed", pa.bool_()),
+)
+
+# Bits of Ligacoes.kinds, in this order.
+LINK_KINDS = ("a", "area", "frame", "refresh", "redirect", "link", "image", "script")
+
+# State of a known URL, the u8 column `state` of a generation.
+STATES = ("waiting", "prescheduled", "collected", "given_up", "refused_by_robots", "refused_by_rule")
+WAITING, PRESCHEDULED, COLLECTED_STATE, GIVEN_UP, REFUSED_BY_ROBOTS, REFUSED_BY_RULE = range(len(STATES))
+
+DEPTH_MAX = 255

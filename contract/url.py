@@ -1,0 +1,104 @@
+"""URLs: the canonical form, the server and domain of one, and the keys that stand for them."""
+
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import NamedTuple
+
+import ada_url
+import xxhash
+from publicsuffixlist import PublicSuffixList
+
+URL_MAX_BYTES = 8_000  # longer ones are not URLs for us: servers answer 414 to them, and rows stay small
+UNPARSABLE = "unparsable"
+OTHER_SCHEME = "other_scheme"
+
+
+class NotCanonical(ValueError):
+    """A text has no canonical form; `reason` is UNPARSABLE or OTHER_SCHEME."""
+
+    def __init__(self, reason: str):
+        super().__init__(reason)
+        self.reason = reason
+
+
+def canonicalise(text: str, base: str | None = None) -> str:
+    """The WHATWG serialisation without fragment, userinfo, empty query and the host's trailing dots; ASCII."""
+    try:
+        href = ada_url.join_url(base, text) if base else ada_url.normalize_url(text)
+    except (ValueError, UnicodeEncodeError):  # lone surrogates have no UTF-8
+        raise NotCanonical(UNPARSABLE) from None
+    if not href.startswith(("http://", "https://")):
+        raise NotCanonical(OTHER_SCHEME)
+    url, _, _ = href.partition("#")
+    if url.endswith("?") and url.index("?") == len(url) - 1:
+        url = url[:-1]
+    host_start = url.index("//") + 2
+    host_end = url.index("/", host_start)
+    authority = url[host_start:host_end]
+    plain = drop_trailing_dots(authority.rpartition("@")[2])
+    if plain != authority:
+        url = canonicalise(url[:host_start] + plain + url[host_end:])  # '1.2.3.4..' has become an address: once more
+    if len(url) > URL_MAX_BYTES:
+        raise NotCanonical(UNPARSABLE)
+    return url
+
+
+def drop_trailing_dots(authority: str) -> str:
+    host, colon, port = authority.rpartition(":")
+    if not colon or authority.endswith("]"):
+        host, port = authority, ""
+    return host.rstrip(".") + colon * bool(port) + port
+
+
+def server_of(url: str) -> str:
+    """Scheme, host and port of a canonical URL."""
+    return url[:url.index("/", 8)]
+
+
+def host_of(server: str) -> str:
+    """The host of a server, an IPv6 address without its brackets."""
+    authority = server.partition("//")[2]
+    if authority.startswith("["):
+        return authority[1:authority.index("]")]
+    return authority.partition(":")[0]
+
+
+def port_of(server: str) -> int:
+    scheme, _, authority = server.partition("://")
+    port = authority.rpartition("]")[2].rpartition(":")[2] if ":" in authority.rpartition("]")[2] else ""
+    return int(port) if port else {"http": 80, "https": 443}[scheme]
+
+
+def is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+class Server(NamedTuple):
+    name: str
+    key: int
+    domain: str
+    domain_key: int
+
+
+class Keys:
+    """Keys of one crawl: xxh3-64 with the crawl's secret, domains by the suffix list that the crawl froze."""
+
+    def __init__(self, hash_seed: int, suffix_list: bytes | None = None):
+        self._seed = hash_seed
+        source = suffix_list.decode("utf-8") if suffix_list is not None else None
+        self._suffixes = PublicSuffixList(source=source)
+        self.server = lru_cache(maxsize=1 << 17)(self._server)  # decided once a server, not once a link
+
+    def of(self, text: str) -> int:
+        return xxhash.xxh3_64_intdigest(text.encode("ascii"), self._seed)
+
+    def domain(self, host: str) -> str:
+        return host if is_address(host) else self._suffixes.privatesuffix(host) or host
+
+    def _server(self, name: str) -> Server:
+        domain = self.domain(host_of(name))
+        return Server(name, self.of(name), domain, self.of(domain))

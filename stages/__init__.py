@@ -1,0 +1,1 @@
+"""The four programs of the ring; none imports another."""

@@ -1,0 +1,1 @@
+"""Files, arrays and tables that survive a crash; knows nothing of URLs."""

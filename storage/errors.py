@@ -1,0 +1,19 @@
+"""What can be wrong with a file, said so that a person can find the place."""
+
+
+class Damaged(Exception):
+    """A file is not what its manifest, its checksum or its format says."""
+
+    def __init__(self, path, what: str, offset: int | None = None):
+        self.path = path
+        self.what = what
+        self.offset = offset
+        place = "" if offset is None else f" at byte {offset}"
+        super().__init__(f"{path}{place}: {what}")
+
+
+class UnknownFormat(Exception):
+    """A file was written by another version of the format."""
+
+    def __init__(self, path, found, expected):
+        super().__init__(f"{path}: format version {found}, this program reads version {expected}")

@@ -1,0 +1,160 @@
+"""Makes files visible whole or not at all, and durable in the order that the commit protocol needs.
+
+Theory. A power cut may drop any byte and any folder entry that was not synced. So a file is written aside,
+synced, given its name, and its folder synced; only then may another file name it. A folder of files is
+published by its `manifest.json`, created last with put-if-absent: before it exists the folder is garbage,
+after it every file that it names is whole. Deletion goes the other way: manifest first.
+"""
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import xxhash
+
+from storage.errors import Damaged, UnknownFormat
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+ASIDE = ".aside-"  # names that start so are never read, and removed at start-up
+
+
+def sync_file(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+sync_folder = sync_file  # on Linux a folder is synced as a file is
+
+
+def make_folder(path: Path) -> None:
+    """Creates the folder and its missing parents, each one durable in its own parent."""
+    missing = []
+    while not path.is_dir():
+        missing.append(path)
+        path = path.parent
+    for folder in reversed(missing):
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
+
+
+def write_aside(path: Path, content: bytes) -> Path:
+    aside = path.with_name(f"{ASIDE}{os.getpid()}-{path.name}")
+    with open(aside, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    return aside
+
+
+def put(path: Path, content: bytes) -> None:
+    """Replaces the file, durably."""
+    write_aside(path, content).rename(path)
+    sync_folder(path.parent)
+
+
+def put_if_absent(path: Path, content: bytes) -> bool:
+    """Creates the file, durably; false where it exists already."""
+    aside = write_aside(path, content)
+    try:
+        os.link(aside, path)
+    except FileExistsError:
+        return False
+    finally:
+        aside.unlink()
+    sync_folder(path.parent)
+    return True
+
+
+def encode_json(value) -> bytes:
+    return (json.dumps(value, indent=1, sort_keys=True) + "\n").encode()
+
+
+def read_json(path: Path, format_expected: int = FORMAT) -> dict:
+    try:
+        value = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise Damaged(path, f"expected JSON, found {error}") from None
+    if not isinstance(value, dict):
+        raise Damaged(path, f"expected a JSON object, found {type(value).__name__}")
+    if value.get("format") != format_expected:
+        raise UnknownFormat(path, value.get("format"), format_expected)
+    return value
+
+
+def checksum(path: Path) -> str:
+    digest = xxhash.xxh3_128()
+    with open(path, "rb") as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def describe(path: Path) -> dict:
+    return {"bytes": path.stat().st_size, "xxh3": checksum(path)}
+
+
+def verify(path: Path, description: dict) -> None:
+    """Raises Damaged unless the file is the one that a manifest describes."""
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        raise Damaged(path, "expected a file, found none") from None
+    if size != description["bytes"]:
+        raise Damaged(path, f"expected {description['bytes']} bytes, found {size}", min(size, description["bytes"]))
+    found = checksum(path)
+    if found != description["xxh3"]:
+        raise Damaged(path, f"expected checksum {description['xxh3']}, found {found}")
+
+
+def read_manifest(folder: Path) -> dict:
+    """The manifest of a published folder; FileNotFoundError where there is none."""
+    manifest = read_json(folder / MANIFEST)
+    if not isinstance(manifest.get("files"), dict):
+        raise Damaged(folder / MANIFEST, "expected a table of files, found none")
+    return manifest
+
+
+def is_published(folder: Path) -> bool:
+    return (folder / MANIFEST).exists()
+
+
+@contextmanager
+def publishing(folder: Path, *, resume: bool = False) -> Iterator[dict]:
+    """Gives a manifest to fill in while files are written to the folder; publishes both on leaving.
+
+    What an earlier attempt left there is removed first, unless it is to be resumed. An exception publishes nothing.
+    """
+    if is_published(folder):
+        raise FileExistsError(errno.EEXIST, "already published", str(folder))
+    if folder.exists() and not resume:
+        shutil.rmtree(folder)
+    make_folder(folder)
+    manifest: dict = {}
+    yield manifest
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(ASIDE))
+    for path in files:
+        sync_file(path)
+    for inner in {path.parent for path in files} | {folder}:
+        sync_folder(inner)
+    manifest["format"] = FORMAT
+    manifest["files"] = {path.relative_to(folder).as_posix(): describe(path) for path in files}
+    put_if_absent(folder / MANIFEST, encode_json(manifest))
+
+
+def unpublish(folder: Path) -> None:
+    """Removes a published folder: the manifest first, so that no moment shows a manifest without its files."""
+    manifest = folder / MANIFEST
+    if manifest.exists():
+        manifest.unlink()
+        sync_folder(folder)
+    if folder.exists():
+        shutil.rmtree(folder)
+        sync_folder(folder.parent)
