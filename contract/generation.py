@@ -34,7 +34,8 @@ class Generation:
     rows: dict[str, np.ndarray]
     side: dict[str, np.ndarray]
     servers: pa.Table
-    segments: list[int]  # of text, in use
+    texts: dict[str, dict]  # name of each text segment in use -> bytes, checksum and number of texts
+    seen: int  # every entry of the log before this position is absorbed
 
     def __len__(self) -> int:
         return len(self.rows["key"])
@@ -43,7 +44,7 @@ class Generation:
 def empty() -> Generation:
     rows = {name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}
     side = {name: np.empty(0, dtype) for name, dtype in SIDE_COLUMNS.items()}
-    return Generation(rows, side, SERVERS.empty_table(), [])
+    return Generation(rows, side, SERVERS.empty_table(), {}, 0)
 
 
 def write_generation(folder: Path, generation: Generation) -> None:
@@ -72,5 +73,4 @@ def open_generation(crawl: Path, block: int, number: int | None) -> Generation:
     side = {name: open_array(folder / f"collected_{name}.npy", dtype) for name, dtype in SIDE_COLUMNS.items()}
     if len({len(column) for column in rows.values()}) > 1 or len({len(column) for column in side.values()}) > 1:
         raise Damaged(folder, "expected columns of one length, found several")
-    segments = [int(name.partition(".")[0]) for name in manifest["texts"]]
-    return Generation(rows, side, read_table(folder / SERVERS_FILE, SERVERS), segments)
+    return Generation(rows, side, read_table(folder / SERVERS_FILE, SERVERS), manifest["texts"], manifest["seen"])

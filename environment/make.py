@@ -47,7 +47,7 @@ def install(extra: str, stamp: Path) -> int:
     target = str(ROOT) if extra == "core" else f"{ROOT}[{extra}]"
     pip = [VENV / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     run = subprocess.run(
-        [*pip, "--constraint", LOCK, "--editable", target],
+        [*pip, "--constraint", LOCK, "--config-settings", "editable_mode=compat", "--editable", target],  # a plain .pth: starts fastest
         env={**os.environ, "PIP_CONSTRAINT": str(LOCK)},  # reaches the build environment of the project too
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )

@@ -48,24 +48,14 @@ def read_table(path: Path, schema: pa.Schema, columns: list[str] | None = None,
 
 
 def column(table: pa.Table, name: str) -> np.ndarray:
-    """A column without nulls as a numpy array."""
-    return table.column(name).to_numpy()
-
-
-def first_keys(keys: np.ndarray) -> list[int]:
-    """The first key of each row group that a table with this sorted key column is written in."""
-    return keys[::ROW_GROUP_ROWS].tolist()
-
-
-def row_groups_between(firsts: list[int], last: int | None, low: int, high: int) -> list[int]:
-    """The row groups that may hold keys in [low, high), given the first key of each and the last of all."""
-    groups = []
-    for number, first in enumerate(firsts):
-        end = firsts[number + 1] if number + 1 < len(firsts) else last
-        if first < high and end is not None and end >= low:
-            groups.append(number)
-    return groups
+    """A column as a numpy array; texts as objects."""
+    return table.column(name).combine_chunks().to_numpy(zero_copy_only=False)
 
 
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
+
+
+def fixed_bytes(table: pa.Table, name: str, width: int) -> np.ndarray:
+    """A column of fixed-width bytes as a numpy array of void."""
+    return np.frombuffer(b"".join(table.column(name).to_pylist()), f"V{width}")

@@ -52,11 +52,14 @@ class Server:
 
 def finish(page: Page, charset: str) -> None:
     """Settle how a page is written and sent; decided by its URL alone, so that order never matters."""
-    rng = Random(f"finish/{page.url.host}{page.url.target()}")
-    page.key = page.key or f"{page.url.host}{page.url.target()}"
+    place = f"{page.url.host}{page.url.target()}"
+    page.key = page.key or place
     if page.shape in ("page", "frameset"):
         page.charset = charset
-        page.declared = rng.choice(("header", "meta", "http-equiv", "bom" if charset == "utf-8" else "header"))
+        # By the key, not the place: copies of one body must declare it alike.
+        ways = ("header", "meta", "http-equiv", "bom" if charset == "utf-8" else "header")
+        page.declared = Random(f"declare/{page.key}").choice(ways)
+    rng = Random(f"finish/{place}")
     page.framing = rng.choices(("length", "chunked", "close"), weights=(6, 3, 1))[0]
     page.closes = page.framing == "close" or rng.random() < 0.1
     page.gzipped = page.status == 200 and page.shape != "empty" and rng.random() < 0.25

@@ -1,1 +1,1 @@
-"""The extractor."""
+"""The extractor: reads the pages of a cycle and writes tables of what they say."""

@@ -1,0 +1,46 @@
+"""Lines of seeds: one URL a line, as people really write such files."""
+
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO, NamedTuple
+
+from contract.url import URL_MAX_BYTES, NotCanonical, canonicalise
+
+LINE_MAX_BYTES = 2 * URL_MAX_BYTES  # what is longer cannot be a URL; it is passed over without being held in memory
+
+
+class Line(NamedTuple):
+    number: int
+    url: str  # canonical, or '' where the line is bad
+    problem: str
+
+
+def read_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+    """Numbered lines without their ends; None for one that is too long."""
+    number = 0
+    while line := stream.readline(LINE_MAX_BYTES):
+        number += 1
+        if line.endswith(b"\n") or len(line) < LINE_MAX_BYTES:
+            yield number, line
+            continue
+        while (rest := stream.readline(LINE_MAX_BYTES)) and not rest.endswith(b"\n"):
+            pass
+        yield number, None
+
+
+def parse_lines(lines: Iterable[tuple[int, bytes | None]]) -> Iterator[Line]:
+    """Each line that is neither blank nor a comment, as a canonical URL or with what is wrong with it."""
+    for number, line in lines:
+        if line is None:
+            yield Line(number, "", f"longer than {LINE_MAX_BYTES} bytes")
+            continue
+        text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+        word = text.decode("utf-8", "replace").strip()
+        if not word or word.startswith("#"):
+            continue
+        if "\ufffd" in word:
+            yield Line(number, "", "not UTF-8")
+            continue
+        try:
+            yield Line(number, canonicalise(word if "://" in word or ":" in word.partition("/")[0] else f"http://{word}"), "")
+        except NotCanonical as error:
+            yield Line(number, "", f"{error.reason.replace('_', ' ')}: {word[:80]}")

@@ -1,0 +1,89 @@
+"""scheduler: picks the URLs of the next cycle from a block of known URLs.
+
+  bin/scheduler --crawl DIR --cycle ID              write the list of that cycle
+  bin/scheduler --crawl DIR --cycle ID --out DIR2   write the same files to DIR2 instead
+
+Reads the plan of the cycle and the block's live generation. Writes Lista_de_URLs.parquet, the URLs
+to fetch in their order, and Servidores.parquet, what is known of their servers (robots.txt, delay,
+last request, failures). A list holds at most [scheduler] server_max_urls of one server and spreads
+servers evenly. A rerun writes the same bytes.
+
+Example: bin/scheduler --crawl demo/crawl --cycle 7 --out /tmp/list
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from contract import names
+from contract.command import make_parser, run, setting_aside
+from contract.crawl_folder import hold_lock, open_folder
+from contract.errors import Usage
+from contract.generation import Generation, open_generation
+from contract.log import CRAWL
+from contract.plan import Plan, read_plan
+from contract.stage import live_with_supervisor
+from contract.tables import SERVERS, URL_LIST
+from stages.scheduler.choice import choose, server_caps
+from storage.publish import is_published, publishing
+from storage.tables import column, write_table
+from storage.text_segments import NO_TEXT, read_texts
+
+NAME = names.SCHEDULER
+
+
+def main() -> None:
+    parser = make_parser(NAME, __doc__)
+    parser.add_argument("--cycle", type=int, metavar="ID", required=True, help="the cycle to write the list of")
+    parser.add_argument("--out", type=Path, metavar="DIR2", help="write to this folder instead of the crawl's")
+    arguments = parser.parse_args()
+    live_with_supervisor()
+    crawl = open_folder(arguments.crawl)
+    hold_lock(crawl)
+    with setting_aside(crawl):
+        plan = read_plan(crawl.path, arguments.cycle)
+        if plan.kind != CRAWL:
+            raise Usage(f"cycle {plan.cycle} is of kind {plan.kind}: it has no list")
+        folder = arguments.out or crawl.path / names.cycle(plan.cycle) / NAME
+        if is_published(folder):
+            print(f"{NAME}: {folder} is whole already")
+            return
+        generation = open_generation(crawl.path, plan.block, plan.generation)
+        listed, servers = make_list(crawl.path, plan, generation)
+        with publishing(folder) as manifest:
+            write_table(folder / names.URL_LIST, listed)
+            write_table(folder / names.SERVERS, servers)
+            manifest |= {"stage": NAME, "cycle": plan.cycle, "block": plan.block, "generation": plan.generation,
+                         "config_digest": plan.config.digest(), "inputs": {},
+                         "counts": {"listed": len(listed), "servers": len(servers)}}
+    print(f"{NAME}: cycle {plan.cycle}, block {plan.block}: {len(listed)} URLs of {len(servers)} servers")
+
+
+def make_list(crawl: Path, plan: Plan, generation: Generation) -> tuple[pa.Table, pa.Table]:
+    table = {name: column(generation.servers, name) for name in ("delay_ms", "due_at_ms", "given_up", "server_key", "domain_key")}
+    caps = server_caps(table, plan.now_ms, plan.config)
+    chosen = choose(generation.rows, caps, plan.config.scheduler.list_max_urls)
+    texts = read_texts(crawl / names.TEXT, names.segment, generation.rows["text"][chosen])
+    server = generation.rows["server"][chosen]
+    listed = pa.table({
+        "order": np.arange(len(chosen), dtype=np.uint32), "url": pa.array([text.decode() for text in texts], pa.string()),
+        "domain_key": table["domain_key"][server], "url_key": generation.rows["key"][chosen],
+        "server_key": table["server_key"][server], "depth": generation.rows["depth"][chosen],
+    }, schema=URL_LIST)
+    return listed, known_servers(crawl, generation.servers.take(pa.array(np.unique(server))))
+
+
+def known_servers(crawl: Path, servers: pa.Table) -> pa.Table:
+    """Servidores: what the block knows of these servers, the text of robots.txt put in."""
+    position = column(servers, "robots_text")
+    has = np.flatnonzero(position != NO_TEXT)
+    texts = read_texts(crawl / names.TEXT, names.segment, position[has], column(servers, "robots_length")[has])
+    robots = np.full(len(servers), None, object)
+    robots[has] = np.array([*texts, None], object)[:-1]  # numpy would make an array of one kind of bytes otherwise
+    columns = {field.name: servers.column(field.name) for field in SERVERS if field.name != "robots"}
+    return pa.table({**columns, "robots": pa.array(robots, pa.binary())}).select(SERVERS.names).cast(SERVERS)
+
+
+if __name__ == "__main__":
+    run(main, NAME)

@@ -1,0 +1,32 @@
+"""Which URLs go into a list and in which order; pure, on columns alone."""
+
+import numpy as np
+
+from contract.config import Config
+from contract.tables import PRESCHEDULED
+from storage.arrays import rank_in_run
+
+
+def server_caps(servers: dict, now_ms: int, config: Config) -> np.ndarray:
+    """How many URLs of each server a list may hold: none before it is due, no more than its delay lets through."""
+    delay_s = np.maximum(servers["delay_ms"] / 1000, config.fetcher.delay_s)
+    fits = config.fetcher.cycle_max_s / np.maximum(delay_s, 1e-3) + 1
+    caps = np.minimum(config.scheduler.server_max_urls, fits).astype(np.int64)
+    caps[(servers["due_at_ms"] > now_ms) | servers["given_up"]] = 0
+    return caps
+
+
+def choose(rows: dict, caps: np.ndarray, most: int) -> np.ndarray:
+    """Rows for the list, in its order: the k-th URL of every server comes before the (k+1)-th of any.
+
+    So servers are spread through the list, and where it is full every server has had its turn. Within a server the
+    nearest to a seed comes first, then the smallest key.
+    """
+    waiting = np.flatnonzero(rows["state"] == PRESCHEDULED)
+    waiting = waiting[caps[rows["server"][waiting]] > 0]
+    waiting = waiting[np.lexsort((rows["key"][waiting], rows["depth"][waiting], rows["server"][waiting]))]
+    server = rows["server"][waiting]
+    rank = rank_in_run(server)
+    fits = rank < caps[server]
+    waiting, server, rank = waiting[fits], server[fits], rank[fits]
+    return waiting[np.lexsort((server, rank))][:most]

@@ -1,0 +1,106 @@
+"""verifier: merges what a cycle found into its block of known URLs.
+
+  bin/verifier --crawl DIR --cycle ID              merge and commit the cycle
+  bin/verifier --crawl DIR --cycle ID --out DIR2   write the same files below DIR2, commit nothing
+  bin/verifier --crawl DIR --cycle ID --repair     make damaged files of that cycle's merge anew
+
+Reads the extractor's tables of the cycle, the block's live generation and the slices of AUX that
+wait for the block. Writes a new generation R/BLOCK/CYCLE, a segment of text, AUX.parquet with the
+URLs of other blocks, report.json, and last the entry in log/ that makes them count. For a cycle of
+kind 'grow' it splits the block instead. A rerun writes the same bytes.
+
+Example: bin/verifier --crawl demo/crawl --cycle 7 --out /tmp/again
+"""
+
+import json
+import tempfile
+from pathlib import Path
+
+from contract import names
+from contract.command import make_parser, run, setting_aside
+from contract.crawl_folder import CrawlFolder, hold_lock, open_folder
+from contract.errors import BadInput, Usage
+from contract.log import ABSORB, CRAWL, GROW, Entry, State, commit, replay
+from contract.plan import Plan, VerifierPlan, fix_verifier_plan, read_plan
+from contract.stage import live_with_supervisor
+from stages.verifier.split import split_block
+from stages.verifier.turn import take_turn
+from storage.errors import Damaged
+from storage.publish import put, read_manifest, verify
+
+NAME = "verifier"
+
+
+def main() -> int | None:
+    parser = make_parser(NAME, __doc__)
+    parser.add_argument("--cycle", type=int, metavar="ID", required=True, help="the cycle whose tables are merged")
+    parser.add_argument("--out", type=Path, metavar="DIR2", help="write below this folder and commit nothing")
+    parser.add_argument("--repair", action="store_true", help="make damaged files of a committed merge anew")
+    arguments = parser.parse_args()
+    live_with_supervisor()
+    crawl = open_folder(arguments.crawl)
+    hold_lock(crawl)
+    with setting_aside(crawl):
+        plan = read_plan(crawl.path, arguments.cycle)
+        if plan.kind not in (CRAWL, ABSORB, GROW):
+            raise Usage(f"cycle {plan.cycle} is of kind {plan.kind}: it has nothing to verify")
+        log = replay(crawl.path, crawl.blocks_first)
+        if arguments.repair:
+            return repair(crawl, plan, log)
+        if arguments.out:
+            if arguments.out.exists() and any(arguments.out.iterdir()):
+                raise Usage(f"{arguments.out} is not empty: name a new folder")
+            print(json.dumps(work(crawl, arguments.out, plan, log)[0], indent=1))
+            return None
+        if plan.cycle in log.cycles:
+            print(f"{NAME}: cycle {plan.cycle} is committed already")
+            return None
+        report, fixed = work(crawl, crawl.path, plan, log)
+        position = commit(crawl.path, entry_of(plan, fixed, log))
+    print(f"{NAME}: cycle {plan.cycle} committed at {position}: " + json.dumps(report))
+    return None
+
+
+def work(crawl: CrawlFolder, out: Path, plan: Plan, log: State) -> tuple[dict, VerifierPlan | None]:
+    if plan.kind == GROW:
+        return split_block(crawl.path, out, plan), None
+    fixed = fix_verifier_plan(crawl.path, plan, log.length)
+    return take_turn(crawl, out, plan, fixed, log), fixed
+
+
+def entry_of(plan: Plan, fixed: VerifierPlan | None, log: State) -> Entry:
+    parents = {plan.block: plan.generation}
+    if plan.kind == GROW:
+        children = dict.fromkeys((plan.block, plan.blocks), plan.cycle if plan.generation is not None else None)
+        return Entry(GROW, plan.cycle, plan.blocks + 1, parents, children, log.seen.get(plan.block, 0))
+    return Entry(plan.kind, plan.cycle, plan.blocks, parents, {plan.block: plan.cycle}, fixed.absorb_to)
+
+
+def repair(crawl: CrawlFolder, plan: Plan, log: State) -> None:
+    """Runs a committed merge again beside the crawl and puts back those files that fail their check."""
+    with tempfile.TemporaryDirectory(prefix="coletor-repair-", dir=crawl.path) as made:
+        root = Path(made)
+        work(crawl, root, plan, log)
+        mended = 0
+        for folder in sorted(path.parent for path in root.rglob(names.MANIFEST)):
+            place = folder.relative_to(root)
+            described = {place / name: text for name, text in read_manifest(folder)["files"].items()}
+            described |= {Path(names.TEXT) / name: text for name, text in read_manifest(folder).get("texts", {}).items()}
+            for name, description in described.items():
+                mended += put_back(root / name, crawl.path / name, description)
+    print(f"{NAME}: cycle {plan.cycle} made again, {mended} files put back")
+
+
+def put_back(made: Path, target: Path, description: dict) -> int:
+    try:
+        verify(target, description)
+        return 0
+    except Damaged as error:
+        if not made.exists():
+            raise BadInput(f"{error}; it was not written by this cycle: repair the cycle that its name tells") from None
+        put(target, made.read_bytes())
+        return 1
+
+
+if __name__ == "__main__":
+    run(main, NAME)

@@ -1,0 +1,90 @@
+"""What the supervisor knows of a crawl: the log's state, and manifests, each read once."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from contract import names
+from contract.aux_rows import may_hold
+from contract.blocks import interval
+from contract.config import Config
+from contract.crawl_folder import CrawlFolder
+from contract.log import State, positions, read_entry, replay
+from storage.errors import Damaged
+from storage.publish import is_published, read_manifest
+from supervise.turns import BlockView
+
+
+class Books:
+    def __init__(self, crawl: CrawlFolder):
+        self.crawl = crawl
+        self.log: State = replay(crawl.path, crawl.blocks_first)
+        self.stopped: set[int] = set()  # blocks that a damaged file holds up
+        self._figures: dict[tuple[int, int], dict] = {}
+        self._aux: dict[int, dict | None] = {}
+
+    @property
+    def path(self) -> Path:
+        return self.crawl.path
+
+    def refresh(self) -> None:
+        for position in positions(self.path)[self.log.length:]:
+            self.log.apply(read_entry(self.path, position))
+
+    def open_cycles(self) -> list[int]:
+        """Cycles with a plan and no entry in the log."""
+        numbers = names.numbered(self.path / names.CYCLES)
+        return [cycle for cycle in numbers
+                if cycle not in self.log.cycles and (self.path / names.cycle(cycle) / names.PLAN).exists()]
+
+    def next_cycle(self) -> int:
+        """Ids are never used again: every plan leaves a folder or an entry in the log."""
+        return max([-1, *names.numbered(self.path / names.CYCLES), *self.log.cycles]) + 1
+
+    def figures(self, block: int) -> dict:
+        """What the manifest of the block's live generation says of it; nothing for an empty block."""
+        generation = self.log.generation(block)
+        if generation is None:
+            return {}
+        if (block, generation) not in self._figures:
+            folder = self.path / names.generation(block, generation)
+            try:
+                self._figures[block, generation] = read_manifest(folder)
+            except FileNotFoundError:
+                raise Damaged(folder / names.MANIFEST, "expected the manifest of a live generation, found none") from None
+        return self._figures[block, generation]
+
+    def aux(self, cycle: int) -> dict | None:
+        """The summary of a cycle's AUX: rows, first key of each row group, last key."""
+        if cycle not in self._aux:
+            folder = self.path / names.cycle(cycle) / names.VERIFIER
+            self._aux[cycle] = read_manifest(folder).get("aux") if is_published(folder) else None
+        return self._aux[cycle]
+
+    def is_pending(self, block: int) -> bool:
+        low, high = interval(block, self.log.blocks)
+        entries = self.log.entries[self.log.seen.get(block, 0):]
+        return any(entry and may_hold(self.aux(entry.cycle), low, high) for entry in entries)
+
+    def views(self, held: set[int] = frozenset()) -> list[BlockView]:
+        names_of_figures = ("known", "waiting", "earliest_due_ms", "servers", "largest_domain_known", "largest_domain_servers")
+        views = []
+        for block in range(self.log.blocks):
+            figures = self.figures(block)
+            views.append(BlockView(
+                block=block, last_turn=self.log.last_turn.get(block, -1), pending=self.is_pending(block),
+                free=block not in self.stopped and block not in held,
+                **{name: figures[name] for name in names_of_figures if name in figures},
+            ))
+        return views
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def resolved(config: Config) -> Config:
+    """The configuration with paths that hold whatever the working folder of a stage is."""
+    if not config.fetcher.hosts_file:
+        return config
+    return replace(config, fetcher=replace(config.fetcher, hosts_file=str(Path(config.fetcher.hosts_file).resolve())))

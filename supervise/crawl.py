@@ -1,0 +1,72 @@
+"""crawl: turns the ring until told to stop.
+
+  bin/crawl [--crawl DIR]                    go on until SIGINT or SIGTERM
+  bin/crawl --until-done                     until nothing waits in any block
+  bin/crawl --cycles 10 --max-pages 50000    or until one of the limits is reached
+  bin/crawl --max-bytes 2000000000 --max-hours 8
+
+Stopping is clean: the stage in progress ends or is abandoned, nothing half-made is visible, and the
+same command goes on where it stopped. So does it after kill -9 or a power cut. When all that waits
+is due later, it sleeps until then.
+
+Example: bin/crawl --crawl mine --max-hours 8
+"""
+
+import math
+import time
+
+import trio
+
+from contract.command import add_configuration, load_configuration, make_parser, run
+from supervise.books import now_ms
+from supervise.ring import Ring
+from supervise.session import Session
+from supervise.turns import Done, Sleep
+
+NAME = "crawl"
+INBOX_LOOK_S = 5.0  # how long seeds left in the inbox of an idle crawl wait at most
+
+
+def main() -> int:
+    parser = make_parser(NAME, __doc__)
+    parser.add_argument("--cycles", type=int, metavar="N", help="stop after N turns that fetch")
+    parser.add_argument("--max-pages", type=int, metavar="N", help="stop at N pages, never more")
+    parser.add_argument("--max-bytes", type=int, metavar="N", help="stop after the cycle that passes N bytes of bodies")
+    parser.add_argument("--max-hours", type=float, metavar="H", help="stop after the cycle in which H hours end")
+    parser.add_argument("--until-done", action="store_true", help="stop when nothing is waiting")
+    parser.add_argument("--quiet", action="store_true", help="print errors only")
+    add_configuration(parser)
+    arguments = parser.parse_args()
+    session = Session(arguments.crawl, load_configuration(arguments), arguments.quiet)
+    code = session.run(lambda ring: turn_on(ring, session, arguments))
+    session.say("stopped; the same command goes on" if session.stopped else session.word)
+    session.summarise()
+    session.say(f"next: bin/status --crawl {arguments.crawl}, bin/check --crawl {arguments.crawl}")
+    return code
+
+
+async def turn_on(ring: Ring, session: Session, limits) -> str:
+    end = time.monotonic() + limits.max_hours * 3600 if limits.max_hours is not None else math.inf
+    tally = session.display.tally
+    await ring.start()
+    while True:
+        pages_left = limits.max_pages - tally.answered if limits.max_pages is not None else None
+        if limits.cycles is not None and tally.cycles >= limits.cycles:
+            return f"{limits.cycles} cycles done"
+        if pages_left is not None and pages_left <= 0:
+            return f"{tally.answered} pages: --max-pages reached"
+        if limits.max_bytes is not None and tally.bytes >= limits.max_bytes:
+            return f"{tally.bytes} bytes: --max-bytes reached"
+        if time.monotonic() >= end:
+            return "--max-hours reached"
+        result = await ring.turn(pages_max=pages_left)
+        if isinstance(result, Done) and (limits.until_done or result.blocked):
+            return "done: nothing is waiting in any block" if not result.blocked else "nothing can go on"
+        if isinstance(result, (Done, Sleep)):
+            due_s = (result.until_ms - now_ms()) / 1000 if isinstance(result, Sleep) else math.inf
+            with trio.move_on_after(max(0.0, min(due_s, INBOX_LOOK_S, end - time.monotonic()))):
+                await ring.stages.stopping.wait()
+
+
+if __name__ == "__main__":
+    run(main, NAME)

@@ -1,0 +1,91 @@
+"""Removes what nothing needs any more (rule 7), and at start-up what a crash left half-made (rule 8)."""
+
+import shutil
+from pathlib import Path
+
+from contract import names
+from contract.aux_rows import may_hold
+from contract.blocks import interval
+from contract.log import SEED
+from storage.publish import ASIDE, is_published, read_manifest, sync_folder, unpublish
+from supervise.books import Books
+
+
+def delete_superseded(books: Books, keep: int) -> None:
+    """Generations beyond the kept ones, their text, and AUX that every kept generation has absorbed."""
+    sync_folder(books.path / names.LOG)
+    open_cycles = set(books.open_cycles())
+    kept: dict[int, list[int]] = {}
+    for block in range(books.log.blocks):
+        live = books.log.generation(block)
+        published = [number for number in names.numbered(folder_of_block(books, block)) if number not in open_cycles]
+        older = [number for number in published if live is not None and number < live]
+        kept[block] = [*older[len(older) - keep if keep < len(older) else 0:], *([live] if live is not None else [])]
+        for number in set(published) - set(kept[block]):
+            unpublish(books.path / names.generation(block, number))
+    delete_texts(books, kept, open_cycles)
+    delete_aux(books, kept)
+
+
+def folder_of_block(books: Books, block: int) -> Path:
+    return (books.path / names.generation(block, 0)).parent
+
+
+def delete_texts(books: Books, kept: dict[int, list[int]], open_cycles: set[int]) -> None:
+    named = {names.segment(cycle) for cycle in open_cycles}
+    for block, generations in kept.items():
+        for number in generations:
+            folder = books.path / names.generation(block, number)
+            named |= set(read_manifest(folder)["texts"]) if is_published(folder) else set()
+    for path in (books.path / names.TEXT).iterdir():
+        if path.name not in named:
+            path.unlink()
+
+
+def delete_aux(books: Books, kept: dict[int, list[int]]) -> None:
+    """A seed's AUX stays: it is the only copy of what the operator gave."""
+    needs = [need for block, generations in kept.items() for need in needs_of(books, block, generations)]
+    for position, entry in enumerate(books.log.entries):
+        if entry is None or entry.kind == SEED:
+            continue
+        aux = books.aux(entry.cycle)
+        if aux and not any(position >= seen and may_hold(aux, low, high) for low, high, seen in needs):
+            (books.path / names.cycle(entry.cycle) / names.VERIFIER / names.AUX).unlink(missing_ok=True)
+
+
+def needs_of(books: Books, block: int, generations: list[int]) -> list[tuple[int, int, int]]:
+    """For each kept generation: its interval of keys, and the position from which it lacks entries."""
+    if not generations:
+        return [(*interval(block, books.log.blocks), 0)]
+    manifests = [read_manifest(books.path / names.generation(block, number)) for number in generations]
+    return [(*interval(block, manifest["blocks"]), manifest["seen"]) for manifest in manifests]
+
+
+def remove_garbage(books: Books) -> None:
+    """What no manifest names and no open plan will go on with. Inbox and corrupt/ are left alone."""
+    open_cycles = set(books.open_cycles())
+    remove_asides(books.path / names.LOG)
+    remove_asides(books.path)
+    for cycle in names.numbered(books.path / names.CYCLES):
+        folder = books.path / names.cycle(cycle)
+        remove_asides(folder)
+        if not (folder / names.PLAN).exists():
+            shutil.rmtree(folder)
+        elif cycle not in open_cycles:
+            for stage in names.STAGES:
+                if (folder / stage).exists() and not is_published(folder / stage):
+                    shutil.rmtree(folder / stage)
+    for block in range(books.log.blocks + 1):
+        for number in names.numbered(folder_of_block(books, block)):
+            generation = books.path / names.generation(block, number)
+            if number not in open_cycles and not is_published(generation):
+                if number == books.log.generation(block):
+                    continue  # not garbage but damage, which the reader of it will name
+                shutil.rmtree(generation)
+    for leftover in books.path.glob("coletor-repair-*"):
+        shutil.rmtree(leftover)
+
+
+def remove_asides(folder: Path) -> None:
+    for path in folder.glob(f"{ASIDE}*"):
+        path.unlink()

@@ -1,0 +1,137 @@
+"""The demonstration: a web of some hundred servers on loopback, crawled to its end."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from contract import config as configuration
+from contract import names
+from contract.crawl_folder import create
+from contract.errors import EX_TEMPFAIL, TryLater
+from contract.log import replay
+from supervise.crawl import turn_on
+from supervise.seed import leave
+from supervise.session import Session
+from supervise.tally import size
+
+FOLDER = Path("demo")
+WEB_SEED = 1
+WEB_SERVERS = 300
+READY_WITHIN_S = 30.0
+
+# What makes a crawl of loopback quick and its end exact: traps are cut by the URL alone, so order does not matter.
+SETTINGS = """\
+# The demonstration's configuration: loopback only, short waits, traps cut by the URL alone.
+[blocks]
+first = 2
+servers_max = 150
+
+[scheduler]
+server_max_urls = 500
+
+[fetcher]
+agent = "coletor"
+contact = "demonstration on loopback"
+transfers_max = 100
+delay_s = 0.01
+total_timeout_s = 10.0
+hosts_file = "{hosts}"
+allow_private_addresses = true
+server_failures_max = 3
+
+[scope]
+accept_suffixes = ["test"]
+url_length_max = 200
+path_depth_max = 8
+segment_repeats_max = 2
+
+[verifier]
+server_backoff_s = 0.1
+server_backoffs_max = 1
+"""
+
+
+class Limits:
+    """Until done, as bin/crawl --until-done."""
+
+    cycles = max_pages = max_bytes = max_hours = None
+    until_done = True
+
+
+def run(arguments) -> int:
+    folder = FOLDER if arguments.crawl == Path("crawl") else arguments.crawl.parent
+    crawl = folder / "crawl" if arguments.crawl == Path("crawl") else arguments.crawl
+    web = folder / "web"
+    web.mkdir(parents=True, exist_ok=True)
+    settings = folder / "pipeline.toml"
+    began = time.monotonic()
+    server = start_web(web)
+    try:
+        ready = json.loads((web / "ready.json").read_bytes())
+        settings.write_text(SETTINGS.format(hosts=(web / "hosts").resolve()))
+        config = configuration.load(settings, arguments.set)
+        if not (crawl / names.CRAWL).exists():
+            create(crawl, config.blocks.first)
+            leave(crawl, ready["seeds"])
+        print(f"a web of {ready['servers']} servers listens on loopback, port {ready['port']}; "
+              f"crawling it into {crawl} (stop with Ctrl-C; the same command goes on)", file=sys.stderr)
+        session = Session(crawl, config, arguments.quiet)
+        code = session.run(lambda ring: turn_on(ring, session, Limits))
+    finally:
+        server.stdin.close()
+        server.wait()
+    if session.stopped:
+        print("interrupted; bin/run-cycle --demo goes on where it stopped", file=sys.stderr)
+        return EX_TEMPFAIL
+    tell(session, folder, crawl, time.monotonic() - began)
+    return code
+
+
+def start_web(state: Path) -> subprocess.Popen:
+    """Synthweb on the port that this demonstration had before, or on a free one; it ends when we do."""
+    ready = state / "ready.json"
+    port = json.loads(ready.read_bytes())["port"] if ready.exists() else 0
+    ready.unlink(missing_ok=True)
+    command = [sys.executable, "-P", "-m", "synthweb", "serve", "--seed", str(WEB_SEED), "--servers", str(WEB_SERVERS),
+               "--port", str(port), "--state", str(state), "--until-eof"]
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    deadline = time.monotonic() + READY_WITHIN_S
+    while not ready.exists():
+        if server.poll() is not None or time.monotonic() > deadline:
+            server.kill()
+            raise TryLater("the demonstration's web did not start (see above); another demonstration may be using its port")
+        time.sleep(0.02)
+    return server
+
+
+def tell(session: Session, folder: Path, crawl: Path, seconds: float) -> None:
+    tally = session.display.tally
+    log = replay(crawl, session.crawl.blocks_first)
+    last = max((entry.cycle for entry in log.entries if entry and entry.kind == "crawl"), default=None)
+    if session.quiet:
+        return
+    print(f"\n{session.word}")
+    if tally.cycles:
+        print(f"{tally.answered} pages ({size(tally.bytes)}) in {tally.cycles} cycles and {seconds:.0f} s; {tally.failed} failed attempts, "
+              f"{tally.refused} refused by robots.txt; {log.blocks} blocks, {log.length} commits")
+    if last is None:
+        return
+    cycle = crawl / names.cycle(last)
+    print(f"""
+what lies where
+  {crawl}/log/                       one small file a commit: the only truth
+  {cycle}/fetcher/      pages, WARC records compressed with zstd
+  {cycle}/extractor/    tables of URLs, metadata, links (Parquet)
+  {crawl}/R/                         every known URL, by block
+  {folder}/web/access.jsonl                what the web's own servers saw
+
+try next
+  bin/status --crawl {crawl}
+  bin/check --crawl {crawl}
+  bin/show {cycle}/extractor/MetadadosUrlsColetadas.parquet
+  bin/show {cycle}/fetcher/Repositorio_de_Paginas/00000.warc.zst
+  bin/seed --crawl mine https://your.site/ && bin/run-cycle --crawl mine    (set [fetcher] contact first)""")
+
+

@@ -1,0 +1,182 @@
+"""The ring: gives out cycles, runs their stages in order, and goes on after any crash where it stopped."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import trio
+
+from contract import names
+from contract.blocks import victim
+from contract.config import Config
+from contract.errors import EX_CONFIG, EX_DATAERR, EX_TEMPFAIL, EX_USAGE, BadConfiguration, TryLater, Usage
+from contract.log import ABANDON, ABSORB, CRAWL, GROW, SEED, Entry, commit
+from contract.plan import Plan, read_plan, write_plan
+from storage.errors import Damaged
+from storage.publish import is_published, read_manifest, sync_folder, unpublish
+from supervise.books import Books, now_ms
+from supervise.deletion import delete_superseded, remove_garbage
+from supervise.inbox import resume_seeds, take_inbox
+from supervise.stage_process import Stages
+from supervise.turns import Done, Sleep, Turn, must_grow, next_turn
+
+STAGES_OF = {CRAWL: names.STAGES, ABSORB: (names.VERIFIER,), GROW: (names.VERIFIER,)}
+REMAKES_MAX = 2  # times that a cycle makes a damaged output of its own stages anew
+
+
+class Stopped(Exception):
+    """The operator asked to stop; the cycle stays open and the next run goes on with it."""
+
+
+class Ring:
+    """Turns the ring of one crawl, whose lock the caller holds."""
+
+    def __init__(self, books: Books, config: Config, stages: Stages, tell: Callable[..., None]):
+        self.books = books
+        self.config = config
+        self.stages = stages
+        self.tell = tell  # tell(event, **facts): what the display shows
+        self.damage: list[str] = []
+
+    async def start(self, stop_after: str | None = None) -> int | None:
+        """Start-up (rule 8): finishes open plans and removes garbage; returns the crawl cycle that it finished."""
+        sync_folder(self.books.path / names.LOG)
+        remove_garbage(self.books)
+        finished = None
+        for cycle in self.books.open_cycles():
+            plan = read_plan(self.books.path, cycle)
+            self.tell("resume", plan=plan)
+            if await self._finish(plan, stop_after) and plan.kind == CRAWL:
+                finished = cycle
+        delete_superseded(self.books, self.config.blocks.keep_generations)
+        return finished
+
+    async def turn(self, stop_after: str | None = None, pages_max: int | None = None) -> int | Sleep | Done:
+        """One turn that fetches, with the absorb turns and splits that come before it; its cycle, or why there is none."""
+        while True:
+            self._stop_if_asked()
+            taken = take_inbox(self.books, self.config)
+            if taken:
+                self.tell("seeds", taken=taken)
+            held = {read_plan(self.books.path, cycle).block for cycle in self.books.open_cycles()}
+            views = self.books.views(held)
+            if must_grow(views, self.config.blocks) and views[victim(self.books.log.blocks)].free:
+                await self._finish(self._plan(GROW, victim(self.books.log.blocks)))
+                continue
+            choice = next_turn(views, now_ms())
+            if not isinstance(choice, Turn):
+                return choice
+            plan = self._plan(choice.kind, choice.block, pages_max)
+            if await self._finish(plan, stop_after) and plan.kind == CRAWL:
+                return plan.cycle
+
+    def _plan(self, kind: str, block: int, pages_max: int | None = None) -> Plan:
+        config = self.config
+        if pages_max is not None and pages_max < config.scheduler.list_max_urls:
+            least = max(1, pages_max)
+            config = replace(config, scheduler=replace(
+                config.scheduler, list_max_urls=least, server_max_urls=min(least, config.scheduler.server_max_urls)))
+        log = self.books.log
+        plan = Plan(self.books.next_cycle(), kind, block, log.blocks, log.generation(block), now_ms(), config)
+        write_plan(self.books.path, plan)
+        self.tell("plan", plan=plan)
+        return plan
+
+    async def _finish(self, plan: Plan, stop_after: str | None = None) -> bool:
+        """Runs what is left of a cycle up to its commit; false where damage holds it up or it was abandoned."""
+        if plan.kind == SEED:
+            resume_seeds(self.books, plan)
+            return True
+        if self.books.log.generation(plan.block) != plan.generation:
+            self._abandon(plan, "its generation is not live any more", parents={})
+            return False
+        remakes = 0
+        stages = list(STAGES_OF[plan.kind])
+        while stages:
+            stage = stages[0]
+            folder = self.books.path / names.cycle(plan.cycle) / stage
+            if stage != names.VERIFIER and is_published(folder):
+                code = 0
+            else:
+                self._stop_if_asked()
+                self.tell("stage", stage=stage, plan=plan)
+                code = await self._run(stage, plan)
+            if code == EX_DATAERR and remakes < REMAKES_MAX and (damaged := self._damaged_stage(plan)):
+                remakes += 1
+                unpublish(self.books.path / names.cycle(plan.cycle) / damaged)
+                stages = list(STAGES_OF[plan.kind][names.STAGES.index(damaged):])
+                continue
+            if code == EX_DATAERR:
+                self._hold_up(plan)
+                return False
+            if code:
+                self._abandon(plan, f"{stage} failed {self.config.supervisor.stage_retries + 1} times, last with exit code {code}")
+                return False
+            stages.pop(0)
+            if stage == stop_after:
+                raise Stopped
+        self.books.refresh()
+        self.tell("committed", plan=plan, report=self.report(plan.cycle))
+        delete_superseded(self.books, self.config.blocks.keep_generations)
+        return True
+
+    async def _run(self, stage: str, plan: Plan) -> int:
+        """The exit code that counts: 0, 65 or, after its retries, that of a stage that keeps dying."""
+        wait_s = self.config.supervisor.retry_wait_s
+        for attempt in range(self.config.supervisor.stage_retries + 1):
+            code = await self.stages.run(stage, plan.cycle)
+            if code in (0, EX_DATAERR):
+                return code
+            self._stop_if_asked()
+            if code == EX_USAGE:
+                raise Usage(f"{stage} refused its command line (exit code 64): this is a defect, please report it")
+            if code == EX_CONFIG:
+                raise BadConfiguration(f"{stage} refused the configuration of cycle {plan.cycle} (see above)")
+            if attempt < self.config.supervisor.stage_retries:
+                self.tell("retry", stage=stage, code=code, wait_s=wait_s)
+                with trio.move_on_after(wait_s):
+                    await self.stages.stopping.wait()
+                self._stop_if_asked()
+                wait_s *= 2
+        if code == EX_TEMPFAIL:
+            raise TryLater(f"{stage} of cycle {plan.cycle} cannot go on now (see above); the cycle stays open, run again later")
+        return code
+
+    def _damaged_stage(self, plan: Plan) -> str | None:
+        """The earlier stage of this cycle one of whose files was set aside; pages are not made anew."""
+        for stage in STAGES_OF[plan.kind]:
+            folder = self.books.path / names.cycle(plan.cycle) / stage
+            if stage != names.FETCHER and is_published(folder):
+                try:
+                    files = read_manifest(folder)["files"]
+                except Damaged:
+                    return stage
+                if any(not (folder / name).exists() for name in files):
+                    return stage
+        return None
+
+    def _hold_up(self, plan: Plan) -> None:
+        self.books.stopped.add(plan.block)
+        self.damage.append(f"cycle {plan.cycle} of block {plan.block} is held up by a damaged file: see bin/status")
+        self.tell("held_up", plan=plan)
+
+    def _abandon(self, plan: Plan, reason: str, parents: dict | None = None) -> None:
+        held = {plan.block: plan.generation} if parents is None else parents
+        commit(self.books.path, Entry(ABANDON, plan.cycle, plan.blocks, held, reason=reason))
+        self.books.refresh()
+        if plan.kind != CRAWL:
+            self.books.stopped.add(plan.block)  # it would be planned again at once, and fail again
+        self.damage.append(f"cycle {plan.cycle} abandoned: {reason}")
+        self.tell("abandoned", plan=plan, reason=reason)
+
+    def _stop_if_asked(self) -> None:
+        if self.stages.stopping.is_set():
+            raise Stopped
+
+    def report(self, cycle: int) -> dict:
+        """Counts of every stage of a cycle, as their manifests have them."""
+        counts = {}
+        for stage in names.STAGES:
+            folder = self.books.path / names.cycle(cycle) / stage
+            if is_published(folder):
+                counts[stage] = read_manifest(folder).get("counts", {})
+        return counts

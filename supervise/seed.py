@@ -1,0 +1,81 @@
+"""seed: adds URLs to a crawl; makes the crawl folder where there is none.
+
+  bin/seed [--crawl DIR] URL...            URLs as arguments
+  bin/seed [--crawl DIR] --file FILE       one URL a line
+  bin/seed [--crawl DIR] < FILE            the same from standard input
+
+A line without a scheme gets http://. Blank lines and lines that start with # are passed over; each
+bad line is reported with its number, and the rest is taken. The URLs wait in inbox/ and the next
+turn of the ring takes them in; a running crawl need not be stopped. A new crawl folder gets
+[blocks] first blocks.
+
+Example: bin/seed --crawl brazil https://www.ufmg.br/ https://www.gov.br/
+"""
+
+import os
+import secrets
+import sys
+import time
+from pathlib import Path
+
+from contract import names
+from contract.command import add_configuration, load_configuration, make_parser, run
+from contract.crawl_folder import create
+from contract.errors import EX_DATAERR, Usage
+from contract.seeds import Line, parse_lines, read_lines
+from storage.publish import make_folder, put
+
+NAME = "seed"
+PROBLEMS_SHOWN = 20
+
+
+def main() -> int:
+    parser = make_parser(NAME, __doc__)
+    parser.add_argument("urls", nargs="*", metavar="URL")
+    parser.add_argument("--file", type=Path, metavar="FILE", help="read URLs from this file")
+    add_configuration(parser)
+    arguments = parser.parse_args()
+    config = load_configuration(arguments)
+    if not arguments.urls and not arguments.file and sys.stdin.isatty():
+        raise Usage("no URLs: give them as arguments, with --file, or on standard input")
+    lines = list(parse_lines(read_input(arguments)))
+    urls = list(dict.fromkeys(line.url for line in lines if line.url))
+    bad = [line for line in lines if line.problem]
+    report(bad)
+    if not urls:
+        print(f"{NAME}: no usable URL in {len(lines)} lines, nothing added", file=sys.stderr)
+        return EX_DATAERR
+    crawl = create(arguments.crawl, config.blocks.first)
+    leave(crawl.path, urls)
+    print(f"{len(urls)} URLs left in {crawl.path / names.INBOX} ({len(bad)} bad lines passed over); "
+          f"next: bin/run-cycle --crawl {crawl.path}")
+    return 0
+
+
+def read_input(arguments):
+    if arguments.urls:
+        return enumerate((os.fsencode(url) for url in arguments.urls), 1)
+    if not arguments.file:
+        return read_lines(sys.stdin.buffer)
+    try:
+        return read_lines(open(arguments.file, "rb"))
+    except OSError as error:
+        raise Usage(f"{arguments.file}: {error.strerror}") from None
+
+
+def report(bad: list[Line]) -> None:
+    for line in bad[:PROBLEMS_SHOWN]:
+        print(f"{NAME}: line {line.number}: {line.problem}", file=sys.stderr)
+    if len(bad) > PROBLEMS_SHOWN:
+        print(f"{NAME}: and {len(bad) - PROBLEMS_SHOWN} more bad lines", file=sys.stderr)
+
+
+def leave(crawl: Path, urls: list[str]) -> None:
+    """By rename, so that whoever looks into inbox/ finds whole files only."""
+    make_folder(crawl / names.INBOX)
+    name = f"{time.time_ns()}-{secrets.token_hex(4)}.txt"
+    put(crawl / names.INBOX / name, "".join(f"{url}\n" for url in urls).encode())
+
+
+if __name__ == "__main__":
+    run(main, NAME)

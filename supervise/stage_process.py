@@ -1,0 +1,81 @@
+"""One stage as a child process: its lock, its life line, its progress, and what its exit means."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+
+import trio
+
+from contract.crawl_folder import LOCK_VARIABLE
+from contract.stage import ALIVE_VARIABLE, PROGRESS_VARIABLE
+from supervise.books import Books
+
+STDERR_LINE_MAX_BYTES = 4096
+PIPES_GRACE_S = 1.0  # to read what is left in the pipes; a grandchild might hold them open
+
+
+class Stages:
+    """Starts stages of one crawl; `stop` ends the one that runs."""
+
+    def __init__(self, books: Books, lock: int, stop_grace_s: float, on_progress: Callable[[dict], None], on_line: Callable[[str], None]):
+        self._crawl = books.path
+        self._lock = lock
+        self._grace_s = stop_grace_s
+        self._on_progress = on_progress
+        self._on_line = on_line
+        self._alive_read, self._alive_write = os.pipe()  # the write end dies with this process
+        self.stopping = trio.Event()
+
+    async def run(self, stage: str, cycle: int) -> int:
+        """Exit code of the stage, negative where a signal ended it."""
+        progress_read, progress_write = os.pipe()
+        environment = {**os.environ, LOCK_VARIABLE: str(self._lock), ALIVE_VARIABLE: str(self._alive_read),
+                       PROGRESS_VARIABLE: str(progress_write)}
+        command = [sys.executable, "-P", "-m", f"stages.{stage}", "--crawl", str(self._crawl), "--cycle", str(cycle)]
+        process = await trio.lowlevel.open_process(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment,
+            pass_fds=(self._lock, self._alive_read, progress_write), start_new_session=True,
+        )
+        os.close(progress_write)
+        async with trio.open_nursery() as outer:
+            outer.start_soon(self._end_when_stopping, process)
+            with trio.move_on_after(float("inf")) as reading:
+                async with trio.open_nursery() as readers:
+                    readers.start_soon(read_lines, trio.lowlevel.FdStream(progress_read), self._take_progress)
+                    readers.start_soon(read_lines, process.stderr, self._on_line)
+                    await process.wait()
+                    reading.deadline = trio.current_time() + PIPES_GRACE_S
+            outer.cancel_scope.cancel()
+        return process.returncode
+
+    async def _end_when_stopping(self, process) -> None:
+        await self.stopping.wait()
+        process.send_signal(signal.SIGTERM)
+        with trio.move_on_after(self._grace_s):
+            await process.wait()
+        if process.returncode is None:
+            process.kill()
+
+    def _take_progress(self, line: str) -> None:
+        try:
+            figures = json.loads(line)
+        except ValueError:
+            return
+        if isinstance(figures, dict):
+            self._on_progress(figures)
+
+
+async def read_lines(stream, take: Callable[[str], None]) -> None:
+    """Calls `take` with each line; a line without an end is cut, never gathered without bound."""
+    pending = b""
+    async with stream:
+        async for piece in stream:
+            *lines, pending = (pending + piece).split(b"\n")
+            for line in lines:
+                take(line[:STDERR_LINE_MAX_BYTES].decode("utf-8", "replace"))
+            pending = pending[:STDERR_LINE_MAX_BYTES]
+    if pending:
+        take(pending.decode("utf-8", "replace"))

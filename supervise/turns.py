@@ -1,0 +1,58 @@
+"""Whose turn it is: pure decisions from what the log and the manifests of generations tell."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from contract.config import Blocks
+
+
+@dataclass(frozen=True)
+class BlockView:
+    block: int
+    last_turn: int = -1  # position in the log
+    known: int = 0
+    waiting: int = 0
+    earliest_due_ms: int | None = None
+    servers: int = 0
+    largest_domain_known: int = 0
+    largest_domain_servers: int = 0
+    pending: bool = False  # slices of AUX that it has not absorbed
+    free: bool = True  # no open plan, no damage
+
+    def is_due(self, now_ms: int) -> bool:
+        return self.waiting > 0 and (self.earliest_due_ms or 0) <= now_ms
+
+
+class Turn(NamedTuple):
+    kind: str  # crawl or absorb
+    block: int
+
+
+class Sleep(NamedTuple):
+    until_ms: int
+
+
+class Done(NamedTuple):
+    blocked: bool  # work is left in blocks that are not free
+
+
+def next_turn(views: list[BlockView], now_ms: int) -> Turn | Sleep | Done:
+    """The turn goes to the free block whose last turn is oldest, ties by number."""
+    for view in sorted((view for view in views if view.free), key=lambda view: (view.last_turn, view.block)):
+        if view.is_due(now_ms):
+            return Turn("crawl", view.block)
+        if view.pending:
+            return Turn("absorb", view.block)
+    later = [view.earliest_due_ms for view in views if view.free and view.waiting and view.earliest_due_ms]
+    if later:
+        return Sleep(min(later))
+    return Done(blocked=any(not view.free for view in views))
+
+
+def must_grow(views: list[BlockView], bounds: Blocks) -> bool:
+    """A block passed a bound. One that is mostly one domain does not count: no split can divide a domain."""
+    return any(
+        (view.known > bounds.urls_max and 2 * view.largest_domain_known <= view.known)
+        or (view.servers > bounds.servers_max and 2 * view.largest_domain_servers <= view.servers)
+        for view in views
+    )

@@ -1,0 +1,83 @@
+"""What may be deleted, and when (rule 7)."""
+from .log import whole
+from .web import block_of
+
+
+class Deletion:
+    """Part of the protocol: the supervisor's tidying, while other cycles run."""
+
+    def tidy(self, look, opened):
+        """Look, sync log/, then remove: what the look found removable stays so, whoever commits meanwhile."""
+        state = self.read_log(look)
+        return (*self.sync_log_before_deletion(), *self.removals(look, state, opened))
+
+    def sync_log_before_deletion(self):
+        return (("sync", "log"),)
+
+    def removals(self, look, state, opened):
+        steps, kept = [], list(self.kept_generations(look, state))
+        for cycle in self.cycles(look):
+            if cycle in state.closed and cycle not in opened:
+                steps += self.cycle_removals(look, state, cycle, kept)
+        for block in look.names("R"):
+            for generation in self.removable_generations(look, state, int(block), opened):
+                steps += self.remove_folder(look, f"R/{block}/{generation[1]}")
+        return steps
+
+    def cycle_removals(self, look, state, cycle, kept):
+        """Of a cycle that is closed: plans always, the list and AUX once nobody needs them.
+
+        Pages of a committed cycle stay. An abandoned or void cycle leaves only its list.
+        """
+        position, folder = state.closed[cycle], f"cycles/{cycle}"
+        steps, left = [], 0
+        for name in look.names(folder):
+            path = f"{folder}/{name}"
+            if not look.is_folder(path):
+                steps.append(("unlink", path))
+            elif self.stays(look, state, position, name, kept):
+                left += 1
+            else:
+                steps += self.remove_folder(look, path)
+        return steps if left else [*steps, ("rmdir", folder)]
+
+    def stays(self, look, state, position, stage, kept):
+        kind = state.entries[position].kind
+        if position in state.void:
+            return False
+        if stage == "fetcher":
+            return kind == "crawl"
+        if kind not in (("abandon",) if stage == "scheduler" else ("crawl", "seed")):
+            return False
+        return self.is_owed(look, state, position, kept)
+
+    def is_owed(self, look, state, position, kept):
+        """Does a kept generation, or a block without one, still have rows of this entry to take?"""
+        rows = self.offered(look, state.entries[position])
+        return any(seen <= position and self.in_block(rows, block, n) for block, n, seen in kept)
+
+    def in_block(self, rows, block, n):
+        return any(block_of(self.web.keys[row[0]], n) == block for row in rows)
+
+    def kept_generations(self, look, state):
+        """(block, N, seen) of every generation that is there, and of every block that has none.
+
+        A generation's interval is that of its own N: a parent that is kept after its split is
+        still as wide as it was.
+        """
+        for block, (generation, seen) in state.live.items():
+            if generation is None:
+                yield block, state.n, seen
+        for block in look.names("R"):
+            for cycle in look.names(f"R/{block}"):
+                if (int(block), int(cycle)) in state.born and look.has(f"R/{block}/{cycle}/manifest"):
+                    made = whole(look, f"R/{block}/{cycle}/rows")
+                    yield made.block, made.n, made.seen
+
+    def removable_generations(self, look, state, block, opened):
+        """All but the live one and `keep` superseded ones; those of abandoned and void cycles too."""
+        cycles = [int(name) for name in look.names(f"R/{block}")]
+        born = sorted((state.born[block, c], c) for c in cycles if (block, c) in state.born)
+        stale = [(block, c) for _, c in born[: -1 - self.setting.keep]]
+        never = [(block, c) for c in cycles if (block, c) not in state.born and c not in opened]
+        return stale + never

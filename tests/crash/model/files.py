@@ -1,0 +1,263 @@
+"""A file system in memory that tells what every process sees from what a power cut would leave.
+
+Theory. POSIX promises less than people remember, and this model promises no more than POSIX:
+
+- Each folder has two tables of entries: `tree`, which all processes see at once, and `disk`, which
+  survives a power cut. Only a sync of that folder copies the first to the second; until then each
+  changed entry (created, replaced or removed) reaches the disk or does not, one by one, in any order.
+  A sync of a file does not write the entry that names it, a sync of a folder does not write the
+  entry that names the folder, nor the contents of its files.
+- Each file has a content that all see and a content that was synced. A power cut tears what was not
+  synced: the file is there (if its entry is) and its bytes are not.
+- A kill takes nothing from the files. What a dead process left is *seen* but need not be *kept*:
+  most of the mistakes in `wrong.py` that people would really make come from taking one for the other.
+
+Inner tables are replaced, never changed in place, so that a clone is three shallow copies.
+"""
+from functools import lru_cache
+
+TORN = "torn"
+TOP = 0  # inode of the folder that holds everything
+RECENT = 5  # changed entries that the exhaustive exploration loses or keeps one by one
+
+
+class Missing(Exception):
+    """A process wanted a file or folder that is not there."""
+
+
+@lru_cache(maxsize=None)
+def split(path):
+    return tuple(path.split("/")) if path else ()
+
+
+@lru_cache(maxsize=None)
+def folder_and_name(path):
+    folder, _, name = path.rpartition("/")
+    return folder, name
+
+
+class Files:
+    __slots__ = ("tree", "disk", "data", "last", "parts", "recent")
+
+    def __init__(self):
+        self.tree = {TOP: {}}
+        self.disk = {TOP: {}}
+        self.data = {}  # inode of a file: (content, synced content or None)
+        self.last = TOP
+        self.parts = {}  # inode of a folder: what key() knows of it, until something there changes
+        self.recent = ()  # the last entries that changed, as (folder, name)
+
+    def clone(self):
+        other = Files.__new__(Files)
+        other.tree, other.disk = self.tree.copy(), self.disk.copy()
+        other.data, other.parts = self.data.copy(), self.parts.copy()
+        other.last, other.recent = self.last, self.recent
+        return other
+
+    # Looking: no step of its own, everybody may do it at any time.
+
+    def find(self, path, base=TOP):
+        tree, node = self.tree, base
+        try:
+            for name in split(path):
+                node = tree[node][name]
+        except KeyError:
+            return None
+        return node
+
+    def need(self, path, base):
+        node = self.find(path, base)
+        if node is None:
+            raise Missing(path)
+        return node
+
+    def read(self, path, base=TOP):
+        return self.data[self.need(path, base)][0]
+
+    def names(self, path, base=TOP):
+        return sorted(self.tree[self.need(path, base)])
+
+    def is_folder(self, path, base=TOP):
+        return self.find(path, base) in self.tree
+
+    # Operations: each is one step, between two of which the power may fail.
+
+    def mkdir(self, path, base=TOP):
+        self.last += 1
+        self.tree[self.last], self.disk[self.last] = {}, {}
+        self._enter(path, base, self.last)
+
+    def create(self, path, content, base=TOP):
+        """A new file under a name of the writer's own (O_EXCL with a unique name, or O_TMPFILE)."""
+        self.last += 1
+        self.data[self.last] = (content, None)
+        self._enter(path, base, self.last)
+
+    def write(self, path, content, base=TOP):
+        """Truncate and write in place: whoever else links to the inode sees it too."""
+        node = self.find(path, base)
+        if node is None:
+            self.create(path, content, base)
+        else:
+            self._fill(path, base, node, content, self.data[node][1])
+
+    def append(self, path, record, base=TOP):
+        node = self.need(path, base)
+        content, synced = self.data[node]
+        self._fill(path, base, node, content + (record,), synced)
+
+    def fsync(self, path, base=TOP):
+        node = self.need(path, base)
+        content = self.data[node][0]
+        self._fill(path, base, node, content, content)
+
+    def sync(self, path, base=TOP):
+        node = self.need(path, base)
+        self.disk[node] = self.tree[node]
+        self.parts.pop(node, None)
+
+    def link(self, old, new, base=TOP):
+        """True if `new` was made, False if it was there already: the one test-and-set of the protocol."""
+        if self.find(new, base) is not None:
+            return False
+        self._enter(new, base, self.need(old, base))
+        return True
+
+    def rename(self, old, new, base=TOP):
+        node = self.need(old, base)
+        self._enter(old, base, None)
+        self._enter(new, base, node)
+
+    def unlink(self, path, base=TOP):
+        self.need(path, base)
+        self._enter(path, base, None)
+
+    def rmdir(self, path, base=TOP):
+        if self.tree[self.need(path, base)]:
+            raise Missing(f"{path} is not empty")
+        self._enter(path, base, None)
+
+    def _enter(self, path, base, node):
+        folder, name = folder_and_name(path)
+        parent = self.need(folder, base)
+        entries = dict(self.tree[parent])
+        if node is None:
+            del entries[name]
+        else:
+            entries[name] = node
+        self.tree[parent] = entries
+        self.parts.pop(parent, None)
+        self.recent = ((parent, name), *self.recent[:RECENT - 1])
+
+    def _fill(self, path, base, node, content, synced):
+        self.data[node] = (content, synced)
+        self.parts.pop(self.find(folder_and_name(path)[0], base), None)
+
+    # The power cut.
+
+    def pending(self):
+        """Entries that a power cut may or may not keep, as (folder, name), in a fixed order."""
+        return [
+            (node, name)
+            for node in self.reached(self.tree, self.disk)
+            if (seen := self.tree[node]) is not (kept := self.disk[node])
+            for name in sorted(seen.keys() | kept.keys())
+            if seen.get(name) != kept.get(name)
+        ]
+
+    def reached(self, *tables):
+        """The folders that can be reached from the top by the entries of these tables."""
+        reached = {TOP: None}
+        queue = [TOP]
+        for node in queue:  # grows while we walk it
+            for table in tables:
+                for child in table[node].values():
+                    if child in self.tree and child not in reached:
+                        reached[child] = None
+                        queue.append(child)
+        return queue
+
+    def path(self, node):
+        """Where a folder stands, for people."""
+        for parent, entries in (*self.tree.items(), *self.disk.items()):
+            for name, child in entries.items():
+                if child == node:
+                    return f"{self.path(parent)}/{name}" if parent != TOP else name
+        return "?"
+
+    def cut(self, survivors, contents_survive=False):
+        """The power fails: of the pending entries only `survivors` have reached the disk."""
+        self.disk = self.disk.copy()
+        for node, name in survivors:
+            entries = dict(self.disk[node])
+            if name in self.tree[node]:
+                entries[name] = self.tree[node][name]
+            else:
+                entries.pop(name, None)
+            self.disk[node] = entries
+        self.disk = {node: self.disk[node] for node in self.reached(self.disk)}
+        self.tree = self.disk.copy()
+        files = {node for entries in self.disk.values() for node in entries.values() if node in self.data}
+        self.data = {node: torn(self.data[node], contents_survive) for node in files}
+        self.parts, self.recent = {}, ()
+
+    # Comparing.
+
+    def key(self):
+        """A hash of all that can matter later: inode numbers cannot, so they stay out."""
+        return self._key(TOP)
+
+    def _key(self, node):
+        part = self.parts.get(node)
+        if part is None:
+            part = self.parts[node] = self._part(node)
+        return hash((part[0], tuple([(name, self._key(child)) for name, child in part[1]])))
+
+    def _part(self, node):
+        seen, kept, files, folders = self.tree[node], self.disk[node], [], []
+        for name in sorted(seen.keys() | kept.keys()):
+            now, old = seen.get(name), kept.get(name)
+            if now in self.tree:
+                folders.append((name, now))
+                files.append((name, now == old))
+            elif now is not None:
+                files.append((name, now == old, self.data[now]))
+            if old is not None and old != now:
+                files.append((name, self._image(old)))
+        return hash(tuple(files)), folders
+
+    def _image(self, node):
+        if node in self.data:
+            return hash(self.data[node][1])
+        return hash(tuple((name, self._image(child)) for name, child in sorted(self.disk[node].items())))
+
+
+def torn(data, survives):
+    """What a power cut makes of a file; a log that only grew keeps what was synced and a torn tail."""
+    content, synced = data
+    if content == synced or survives:
+        return content, content
+    if isinstance(synced, tuple) and isinstance(content, tuple) and content[: len(synced)] == synced:
+        return (*synced, TORN), (*synced, TORN)
+    return TORN, TORN
+
+
+class View:
+    """What one process may look at: the files under its crawl folder."""
+
+    __slots__ = ("files", "base")
+
+    def __init__(self, files, base):
+        self.files, self.base = files, base
+
+    def has(self, path):
+        return self.files.find(path, self.base) is not None
+
+    def read(self, path):
+        return self.files.read(path, self.base)
+
+    def names(self, path):
+        return self.files.names(path, self.base)
+
+    def is_folder(self, path):
+        return self.files.is_folder(path, self.base)

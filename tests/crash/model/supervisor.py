@@ -1,0 +1,218 @@
+"""The supervisor: start-up, plans, turns, seeds, growth, trouble (rules 3, 4, 6, 8, 9, 10, 11).
+
+It keeps nothing in memory that the files do not say, but for the deaths that it counted. So that
+rule 2 is put to the test it is careless where the rules let it be: a stage that died is started
+again, or abandoned, without a look at whether its commit had come through.
+"""
+from typing import NamedTuple
+
+from .log import Entry
+from .web import victim
+
+
+class Plan(NamedTuple):
+    cycle: int
+    kind: str  # crawl, absorb, grow
+    block: int
+    n: int
+    generation: tuple | None  # the block's live generation
+
+
+class Verification(NamedTuple):
+    """verifier.plan: what fixes the verifier's bytes."""
+
+    kind: str
+    block: int
+    n: int
+    parent: tuple | None
+    p: int  # absorb the log entries before this position
+
+
+class Generation(NamedTuple):
+    block: int | None
+    n: int | None  # with the block this gives the interval of keys
+    seen: int
+    rows: tuple
+
+
+class Supervisor:
+    """Part of the protocol: what the one supervisor does."""
+
+    # Start-up, under the lock: nobody else runs.
+
+    def startup(self, look):
+        """Sync all that is going to be built on, then remove garbage, for good, before giving out ids."""
+        state = self.read_log(look)
+        steps = [("unlink", f"log/{name}") for name in look.names("log") if name.endswith(".new")]
+        steps += [("sync", "log"), *self.keep_open_cycles(look, state)]
+        garbage = [c for c in self.cycles(look) if self.is_garbage(look, state, c)]
+        for cycle in garbage:
+            steps += self.remove_cycle(look, cycle)
+        if garbage:
+            steps += self.forget_garbage()
+        return (*steps, ("loop",))
+
+    def keep_open_cycles(self, look, state):
+        """What dead processes left in open cycles is seen; sync it, so that it is also kept."""
+        steps = [("sync", "cycles")]
+        for cycle in self.open_plans(look, state):
+            folder = f"cycles/{cycle}"
+            for name in look.names(folder):
+                if look.has(f"{folder}/{name}/manifest"):
+                    steps += self.adopt(look, f"{folder}/{name}")
+                elif name.endswith(".new"):
+                    steps.append(("unlink", f"{folder}/{name}"))
+            steps.append(("sync", folder))
+        return steps
+
+    def is_garbage(self, look, state, cycle):
+        return cycle not in state.closed and not look.has(f"cycles/{cycle}/plan")
+
+    def remove_cycle(self, look, cycle):
+        folder, steps = f"cycles/{cycle}", []
+        for name in look.names(folder):
+            if look.is_folder(f"{folder}/{name}"):
+                steps += self.remove_folder(look, f"{folder}/{name}")
+            else:
+                steps.append(("unlink", f"{folder}/{name}"))
+        return [*steps, ("rmdir", folder)]
+
+    def forget_garbage(self):
+        """An id whose folder could come back from the dead must not be given out again."""
+        return [("sync", "cycles")]
+
+    def cycles(self, look):
+        return sorted(int(name) for name in look.names("cycles"))
+
+    def next_id(self, look, state):
+        return 1 + max([0, *state.closed, *self.cycles(look)])
+
+    def plans(self, look):
+        return {c: look.read(f"cycles/{c}/plan") for c in self.cycles(look) if look.has(f"cycles/{c}/plan")}
+
+    def open_plans(self, look, state):
+        return {c: plan for c, plan in self.plans(look).items() if c not in state.closed}
+
+    # The loop: everything that could be done now, the most urgent first.
+
+    def actions(self, look, running, deaths, dead):
+        """`running`: cycles with a stage; `deaths`: how often a cycle's stages died; `dead`: not yet restarted."""
+        state, out = self.read_log(look), []
+        plans = self.plans(look)
+        opened = {c: p for c, p in plans.items() if c not in state.closed or c in running or c in dead}
+        for cycle, plan in opened.items():
+            if cycle in dead and deaths[cycle] >= self.setting.deaths_max:
+                out.append((("call", "abandon", cycle), ("forget", cycle)))
+            elif cycle in dead:
+                out.append((("spawn", cycle, dead[cycle]),))
+            elif cycle not in running:
+                out.append(self.next_stage(look, cycle, plan))
+        for name in look.names("inbox"):
+            if not name.startswith("."):
+                out.append((("call", "take_seed", name),))
+        if len(opened) < self.setting.workers:
+            out += self.turns(look, state, self.held(opened))
+        if self.removals(look, state, opened):
+            out.append((("call", "tidy", tuple(opened)),))
+        if not out:
+            out.append((("wait",),) if opened else (("done",),))
+        return out
+
+    def held(self, opened):
+        return {plan.block for plan in opened.values()}
+
+    def next_stage(self, look, cycle, plan):
+        if plan.kind == "grow":
+            return (("spawn", cycle, "splitter"),)
+        stages = ("scheduler", "fetcher") if plan.kind == "crawl" else ()
+        for stage in stages:
+            if not look.has(f"cycles/{cycle}/{stage}/manifest"):
+                return (("spawn", cycle, stage),)
+        if not look.has(f"cycles/{cycle}/verifier.plan"):
+            return (("call", "plan_verifier", cycle),)
+        return (("spawn", cycle, "verifier"),)
+
+    def turns(self, look, state, held):
+        """One plan a free block that has something to do, oldest turn first."""
+        out, growing = [], self.growing(look, state)
+        if growing is not None and growing not in self.unsplittable(held):
+            out.append((("call", "plan", "grow", growing),))
+        ages = {b: -1 for b in range(state.n)}
+        for position, entry in enumerate(state.entries):
+            if entry.kind in ("crawl", "abandon") and position not in state.void:
+                ages[entry.block] = position
+        for block in sorted(ages, key=lambda b: (ages[b], b)):
+            if block not in held and block != growing and (kind := self.turn(look, state, block)):
+                out.append((("call", "plan", kind, block),))
+        return out
+
+    def unsplittable(self, held):
+        return held
+
+    def growing(self, look, state):
+        """The block to split, if one passed its bound: whatever the victim itself holds."""
+        if state.n >= self.setting.n_max:
+            return None
+        sizes = [len(self.generation(look, state.live[b][0]).rows) for b in range(state.n)]
+        return victim(state.n) if max(sizes) > self.setting.rows_max else None
+
+    def turn(self, look, state, block):
+        """crawl, absorb or nothing. An abandoned list is absorbed before the next list is made:
+
+        else the next list would be the same one, kill the same stage, and never be counted.
+        """
+        generation, seen = state.live[block]
+        pending = self.slices(look, state, block, state.n, seen, len(state.entries))
+        if any(row[2] for row in pending) and self.absorbs_abandoned_first:
+            return "absorb"
+        if self.waiting(self.generation(look, generation).rows):
+            return "crawl"
+        return "absorb" if pending else None
+
+    absorbs_abandoned_first = True
+
+    # What it does. Each looks first and syncs log/ after, so the sync covers all that it looked at.
+
+    def plan(self, look, kind, block):
+        state = self.read_log(look)
+        cycle = self.next_id(look, state)
+        plan = Plan(cycle, kind, block, state.n, state.live[block][0])
+        return (*self.sync_log(), *self.write_plan(cycle, plan))
+
+    def sync_log(self):
+        return (("sync", "log"),)
+
+    def write_plan(self, cycle, plan):
+        return (("mkdir", f"cycles/{cycle}"), *self.put_new(f"cycles/{cycle}/plan", plan), ("sync", "cycles"))
+
+    def plan_verifier(self, look, cycle):
+        state = self.read_log(look)
+        plan = look.read(f"cycles/{cycle}/plan")
+        fixed = Verification(plan.kind, plan.block, state.n, plan.generation, len(state.entries))
+        return (*self.sync_log(), *self.put_new(f"cycles/{cycle}/verifier.plan", fixed))
+
+    def abandon(self, look, cycle):
+        """The list is part of what the entry says, so it is made sure of first."""
+        plan, urls, steps = look.read(f"cycles/{cycle}/plan"), (), ()
+        if look.has(f"cycles/{cycle}/scheduler/manifest"):
+            urls, steps = look.read(f"cycles/{cycle}/scheduler/list"), self.adopt(look, f"cycles/{cycle}/scheduler")
+        return (*steps, ("call", "commit", Entry("abandon", cycle, plan.block, ghost=urls)))
+
+    def take_seed(self, look, name):
+        state = self.read_log(look)
+        if self.is_taken(state, name):
+            return (("sync", "log"), ("unlink", f"inbox/{name}"))
+        cycle = self.next_id(look, state)
+        urls = look.read(f"inbox/{name}")
+        entry = Entry("seed", cycle, seed=name, ghost=urls)
+        aux = tuple((url, 0, 0, 0) for url in sorted(urls))
+        return (
+            ("mkdir", f"cycles/{cycle}"),
+            ("sync", "cycles"),
+            ("call", "publish", f"cycles/{cycle}/verifier", (("AUX", aux),)),
+            ("call", "commit", entry),
+            ("unlink", f"inbox/{name}"),
+        )
+
+    def is_taken(self, state, name):
+        return any(entry.seed == name for entry in state.entries)

@@ -1,0 +1,75 @@
+"""A web of a few pages, the blocks of its domain keys, and what a crawl of it must come to know.
+
+A row of a table of URLs is (url, collected, attempts, links_in). All three numbers are counts that
+merging adds up, so a URL taken twice shows: `collected` becomes 2, `links_in` too large.
+"""
+from functools import lru_cache
+from typing import NamedTuple
+
+BITS = 3  # of a domain key: enough for 8 domains and 8 blocks
+
+
+class Web(NamedTuple):
+    keys: dict  # url: domain key
+    links: dict  # url: the urls that its page names
+    seeds: dict  # inbox name: the urls in that file
+    poison: frozenset = frozenset()  # urls whose page kills the stage that reads it
+
+
+@lru_cache(maxsize=None)
+def block_of(key, n):
+    """Top k bits, reversed, k = ceil(log2 n); if that is >= n, one bit less (design, section 4, rule 6)."""
+    bits = (n - 1).bit_length()
+    number = reverse(key, bits)
+    return number if number < n else reverse(key, bits - 1)
+
+
+def reverse(key, bits):
+    top = key >> (BITS - bits)
+    return sum(1 << (bits - 1 - i) for i in range(bits) if top >> i & 1)
+
+
+def victim(n):
+    """The block that is split when n becomes n + 1."""
+    return n - (1 << (n.bit_length() - 1))
+
+
+def merge(*tables):
+    """One table of the rows of many, sorted by URL, counts added."""
+    sums = {}
+    for table in tables:
+        for url, *counts in table:
+            before = sums.get(url, (0, 0, 0))
+            sums[url] = tuple(a + b for a, b in zip(before, counts))
+    return tuple((url, *sums[url]) for url in sorted(sums))
+
+
+def found(web, pages):
+    """The rows that these pages give: each link once a page."""
+    return merge(*(((target, 0, 0, 1),) for page in pages for target in web.links[page]))
+
+
+def closure(web, urls):
+    known, fresh = set(urls), list(urls)
+    while fresh:
+        for target in web.links[fresh.pop()]:
+            if target not in known:
+                known.add(target)
+                fresh.append(target)
+    return known
+
+
+# Two domains in each half of the keys, links that cross and come back: every merge has rows of its
+# own block, of the other block, and of URLs that are known already.
+SMALL = Web(
+    keys={0: 0, 1: 7, 2: 3},
+    links={0: (1, 2), 1: (0, 2), 2: (1,)},
+    seeds={"s0": (0,)},
+)
+TWO_SEEDS = SMALL._replace(links={0: (1,), 1: (0,), 2: (1,)}, seeds={"s0": (0,), "s1": (2,)})
+LARGE = Web(
+    keys={0: 0, 1: 7, 2: 3, 3: 5, 4: 2, 5: 0, 6: 6},
+    links={0: (1, 2, 5), 1: (0, 3), 2: (4, 0), 3: (6, 1, 2), 4: (2, 5), 5: (3,), 6: (0, 4)},
+    seeds={"s0": (0,), "s1": (4, 1)},
+)
+POISONED = LARGE._replace(poison=frozenset({3}))
