@@ -16,6 +16,7 @@ from contract.url import Keys
 from storage.errors import Damaged, UnknownFormat
 from storage.publish import FORMAT, encode_json, make_folder, put_if_absent, read_json, write_aside, sync_folder
 
+LOCK_LOOKS, LOCK_LOOK_EVERY_S = 4, 0.05  # bin/status holds the lock for an instant to see whether somebody else does
 LOCK_VARIABLE = "COLETOR_LOCK"  # the descriptor of the lock that a stage inherits from its supervisor
 
 
@@ -31,7 +32,7 @@ class CrawlFolder:
         return Keys(self.hash_seed, (self.path / names.SUFFIX_LIST).read_bytes())
 
 
-def create(path: Path, blocks_first: int) -> CrawlFolder:
+def create(path: Path, blocks_first: int, hash_seed: int | None = None) -> CrawlFolder:
     """Makes the folder where there is none; crawl.json comes last, so that what it names is there."""
     if not (path / names.CRAWL).exists():
         if path.is_dir() and any(path.iterdir()) and not (path / names.LOG).is_dir():
@@ -41,7 +42,7 @@ def create(path: Path, blocks_first: int) -> CrawlFolder:
         bundled = Path(publicsuffixlist.__file__).with_name("public_suffix_list.dat")
         put_if_absent(path / names.SUFFIX_LIST, bundled.read_bytes())
         put_if_absent(path / names.CRAWL, encode_json({
-            "format": FORMAT, "crawl_id": secrets.token_hex(8), "hash_seed": secrets.randbits(64),
+            "format": FORMAT, "crawl_id": secrets.token_hex(8), "hash_seed": secrets.randbits(64) if hash_seed is None else hash_seed,
             "blocks_first": blocks_first, "began_at_ms": time.time_ns() // 1_000_000,
         }))
     return open_folder(path)
@@ -68,12 +69,14 @@ def hold_lock(crawl: CrawlFolder) -> int:
     if inherited.isdigit() and is_same_file(int(inherited), path):
         return int(inherited)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise TryLater(f"{crawl.path}: another run works here (it holds {path.name}); try again when it has ended") from None
-    return descriptor
+    for _ in range(LOCK_LOOKS):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return descriptor
+        except BlockingIOError:
+            time.sleep(LOCK_LOOK_EVERY_S)
+    os.close(descriptor)
+    raise TryLater(f"{crawl.path}: another run works here (it holds {path.name}); try again when it has ended")
 
 
 def is_same_file(descriptor: int, path: Path) -> bool:
@@ -88,6 +91,8 @@ def set_aside(crawl: Path, path: Path, reason: str) -> Path:
     folder = crawl / names.CORRUPT
     make_folder(folder)
     relative = path.relative_to(crawl)
+    if not path.exists() and any(note["path"] == relative.as_posix() for note in notes_of_damage(crawl)):
+        return folder  # noted before
     stem = "-".join(relative.parts)
     target = folder / stem
     number = 1

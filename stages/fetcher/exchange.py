@@ -57,6 +57,11 @@ class Exchange:
     def has_answer(self) -> bool:
         return self._has_head and self.status > 0
 
+    @property
+    def what(self) -> str:
+        """The status, or the reason why there is no whole answer: one word for people."""
+        return str(self.status) if self.has_answer and self.truncated in ("", LENGTH) else self.reason
+
     def request_block(self) -> bytes:
         """The bytes of the request, as libcurl sends them over HTTP/1.1; HTTP/2 has no Connection header."""
         lines = [line for line in self.headers if not (self.is_http2 and line.startswith("Connection:"))]
@@ -65,7 +70,11 @@ class Exchange:
     def body(self) -> bytes:
         return b"".join(self._pieces)
 
-    def response_head(self) -> bytes:
+    def response_block(self) -> bytes:
+        """Head and body of the answer, or nothing where there is none."""
+        return self._response_head() + self.body() if self.has_answer else b""
+
+    def _response_head(self) -> bytes:
         """Status line and headers as they came, line ends made CRLF, the header that no longer holds renamed."""
         first, *lines = self._lines
         if self.is_http2:

@@ -82,13 +82,13 @@ class Repository:
         ]
         self._append(self._compressor.compress(warc.encode_record("warcinfo", headers, self._about.block())), now_ms)
 
-    def write_exchange(self, exchange: Exchange, is_final: bool, now_ms: int) -> None:
-        """Appends the records of an exchange that has ended."""
+    def write_exchange(self, exchange: Exchange, now_ms: int) -> int:
+        """Appends the records of an exchange that has ended, final unless it is for robots.txt; bytes of the answer."""
         if not exchange.has_answer:
             self.write_outcome(exchange.url, exchange.outcome, exchange.reason, exchange.started_at_ms, now_ms,
                                is_robots=exchange.is_robots, address=exchange.address, times_ms=exchange.times_ms)
-            return
-        request_id, body = warc.new_id(), exchange.body()
+            return 0
+        request_id, block = warc.new_id(), exchange.response_block()
         shared = [
             ("WARC-Date", warc.format_date(exchange.started_at_ms)), ("WARC-Target-URI", exchange.url),
             ("WARC-IP-Address", exchange.address), *[("WARC-Protocol", "h2")] * exchange.is_http2,
@@ -99,11 +99,12 @@ class Repository:
         ], exchange.request_block())
         response = warc.encode_record("response", [
             ("WARC-Record-ID", warc.new_id()), *shared, ("Content-Type", warc.HTTP_RESPONSE),
-            ("WARC-Concurrent-To", request_id), ("WARC-Payload-Digest", warc.sha1_digest(body)),
+            ("WARC-Concurrent-To", request_id), ("WARC-Payload-Digest", warc.sha1_digest(exchange.body())),
             *[("WARC-Truncated", exchange.truncated)] * bool(exchange.truncated),
-            *outcome_headers(exchange.outcome, exchange.reason, exchange.times_ms, is_final),
-        ], exchange.response_head() + body)
+            *outcome_headers(exchange.outcome, exchange.reason, exchange.times_ms, not exchange.is_robots),
+        ], block)
         self._write(self._compressor.compress(request) + self._compressor.compress(response), now_ms)
+        return len(block)
 
     def write_outcome(self, url: str, outcome: str, reason: str, at_ms: int, now_ms: int, *, is_robots: bool = False,
                       address: str = "", times_ms: dict[str, int] | None = None) -> None:

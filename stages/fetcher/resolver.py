@@ -4,7 +4,7 @@ libcurl never resolves a name, so the address that is judged here is the one tha
 answer changes between two look-ups (DNS rebinding) gains nothing.
 """
 
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from pathlib import Path
 from socket import IPPROTO_TCP, SOCK_STREAM
 
@@ -14,6 +14,7 @@ from contract.errors import BadConfiguration
 from stages.fetcher.exchange import DNS, FORBIDDEN_ADDRESS
 
 Address = IPv4Address | IPv6Address
+GLOBAL_UNICAST = IPv6Network("2000::/3")  # all that IANA has given out of the public IPv6 Internet
 
 
 def is_global(address: Address) -> bool:
@@ -22,6 +23,8 @@ def is_global(address: Address) -> bool:
         inner = address.ipv4_mapped or address.sixtofour
         if inner is not None:
             return is_global(inner)
+        if address not in GLOBAL_UNICAST:
+            return False
     return address.is_global and not (
         address.is_multicast or address.is_reserved or address.is_unspecified or address.is_loopback or address.is_link_local
     )
@@ -32,7 +35,12 @@ def choose(addresses: list[Address], allow_private: bool) -> tuple[Address | Non
     if not addresses:
         return None, DNS
     allowed = addresses if allow_private else [address for address in addresses if is_global(address)]
-    return (allowed[0], "") if allowed else (None, FORBIDDEN_ADDRESS)
+    return (plain(allowed[0]), "") if allowed else (None, FORBIDDEN_ADDRESS)
+
+
+def plain(address: Address) -> Address:
+    """The IPv4 address where an IPv6 one only maps it, so that politeness knows them as one."""
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 def read_hosts_file(path: Path) -> dict[str, list[Address]]:

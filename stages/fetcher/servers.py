@@ -3,10 +3,13 @@
 from collections import deque
 from dataclasses import dataclass
 
+from contract.config import Fetcher
 from contract.robots import Rules
 from contract.tables import ANSWERED, FAILED
+from contract.url import host_of, server_of
 from stages.fetcher import robots
-from stages.fetcher.politeness import Host
+from stages.fetcher.politeness import Host, rested_at
+from stages.fetcher.resume import Past
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,7 @@ class Known:
 
 
 class Server:
-    def __init__(self, name: str, known: Known, agent: str, failures_max: int, robots_max_bytes: int):
+    def __init__(self, name: str, known: Known, config: Fetcher):
         self.name = name
         self.urls: deque[str] = deque()
         self.failures = known.failures
@@ -28,9 +31,8 @@ class Server:
         self._robots_text = known.robots_text
         self._robots_redirects = 0
         self._rules: Rules | None = None
-        self._agent = agent
-        self._failures_max = failures_max
-        self._robots_max_bytes = robots_max_bytes
+        self._allowed = ""  # the first URL, once the rules have allowed it
+        self._config = config
 
     @property
     def has_more(self) -> bool:
@@ -44,8 +46,21 @@ class Server:
     def rules(self) -> Rules:
         """The rules, parsed at first use: many servers of a list are never reached."""
         if self._rules is None:
-            self._rules = Rules(self._robots_text, self._agent)
+            self._rules = Rules(self._robots_text, self._config.agent)
         return self._rules
+
+    @property
+    def delay_ms(self) -> int:
+        return round(self.rules.delay_s * 1000)
+
+    def pop_forbidden(self) -> str | None:
+        """Takes the first URL off the queue if the rules forbid it."""
+        if not self.has_more or self.urls[0] == self._allowed:
+            return None
+        if self.rules.allows(self.urls[0]):
+            self._allowed = self.urls[0]
+            return None
+        return self.urls.popleft()
 
     def note(self, outcome: str) -> None:
         """Counts failures in a row; a refusal is our own doing and counts neither way."""
@@ -53,12 +68,12 @@ class Server:
             self.failures = 0
         elif outcome == FAILED:
             self.failures += 1
-            if self.failures >= self._failures_max:
+            if self.failures >= self._config.server_failures_max:
                 self.is_left_alone = True
 
     def note_robots(self, url: str, outcome: str, block: bytes) -> None:
         """Takes the end of an exchange for robots.txt; `block` is the response block, empty without an answer."""
-        answer = robots.read_answer(url, self._robots_redirects, outcome, block, self._robots_max_bytes)
+        answer = robots.read_answer(url, self._robots_redirects, outcome, block, self._config.robots_max_bytes)
         if answer.follow:
             self.robots_url = answer.follow
             self._robots_redirects += 1
@@ -74,6 +89,7 @@ class HostWork(Host):
     def __init__(self, name: str, pause_ms: int):
         super().__init__(name, pause_ms)
         self.servers: deque[Server] = deque()
+        self.address = ""
 
     @property
     def has_more(self) -> bool:
@@ -87,3 +103,41 @@ class HostWork(Host):
                 return self.servers[-1]
             self.servers.popleft()
         return None
+
+
+def gather_work(urls: list[str], known: dict[str, Known], past: list[Past], config: Fetcher, now_ms: int, *,
+                is_resumed: bool) -> list[HostWork]:
+    """The hosts that have something left to ask, in the list's order, as earlier cycles and attempts leave them."""
+    done = {event.url for event in past if event.is_final}
+    servers: dict[str, Server] = {}
+    for url in urls:
+        name = server_of(url)
+        if name not in servers:
+            servers[name] = Server(name, known.get(name, Known()), config)
+        if url not in done:
+            servers[name].urls.append(url)
+    for event in past:
+        server = servers.get(server_of(event.url))
+        if server is not None:
+            server.note(event.outcome)
+            if event.is_robots:
+                server.note_robots(event.url, event.outcome, event.block)
+    hosts: dict[str, HostWork] = {}
+    delay_ms = round(config.delay_s * 1000)
+    for server in servers.values():
+        if server.has_more:
+            host = hosts.setdefault(host_of(server.name), HostWork(host_of(server.name), delay_ms))
+            host.servers.append(server)
+            place(host, server, known.get(server.name, Known()), delay_ms, now_ms, is_resumed)
+    return list(hosts.values())
+
+
+def place(host: HostWork, server: Server, known: Known, delay_ms: int, now_ms: int, is_resumed: bool) -> None:
+    """Holds the host back for what it was asked last, by an earlier cycle or by an attempt that broke off."""
+    pause_ms = max(delay_ms, known.delay_ms)
+    host.ready_at_ms = max(host.ready_at_ms, rested_at(min(known.last_request_at_ms, now_ms), pause_ms))
+    if is_resumed:
+        if not server.needs_robots:
+            host.rest_at_least(server.delay_ms)
+        # Which requests were in flight when the attempt broke off is not on record: every host rests once.
+        host.ready_at_ms = max(host.ready_at_ms, rested_at(now_ms, max(pause_ms, host.pause_ms)))

@@ -75,9 +75,17 @@ class Deletion:
                     yield made.block, made.n, made.seen
 
     def removable_generations(self, look, state, block, opened):
-        """All but the live one and `keep` superseded ones; those of abandoned and void cycles too."""
+        """All but the live one, `keep` superseded ones, and those that an open plan names.
+
+        Open means: not in the log, or its stage has not ended. A verifier that died after its commit
+        is started again, and reads its parent again; keeping that also keeps the AUX it has yet to see.
+        """
         cycles = [int(name) for name in look.names(f"R/{block}")]
         born = sorted((state.born[block, c], c) for c in cycles if (block, c) in state.born)
         stale = [(block, c) for _, c in born[: -1 - self.setting.keep]]
         never = [(block, c) for c in cycles if (block, c) not in state.born and c not in opened]
-        return stale + never
+        needed = self.needed_generations(look, opened)
+        return [generation for generation in stale + never if generation not in needed]
+
+    def needed_generations(self, look, opened):
+        return {look.read(f"cycles/{cycle}/plan").generation for cycle in opened}

@@ -20,6 +20,7 @@ class Setting(NamedTuple):
     attempts_max: int = 2
     deaths_max: int = 2  # then a cycle is abandoned
     keep: int = 1  # superseded generations of a block
+    careful: bool = False  # does the supervisor look into the log when a stage has died?
 
 
 class Protocol(Publishing, Log, Stages, Supervisor, Deletion, Fork):

@@ -49,10 +49,17 @@ class Publishing:
         return self.put_new(f"{folder}/manifest", tuple(files))
 
     def remove_folder(self, look, folder):
-        """Manifest first; it must be gone for good before a file that it names goes."""
+        """Manifest first; it must be gone for good before anything goes that stood because of it.
+
+        The sync is for a manifest that is gone already as well: its remover may have died before it.
+        """
         names = look.names(folder)
         steps = []
         if "manifest" in names:
             names.remove("manifest")
-            steps = [("unlink", f"{folder}/manifest"), ("sync", folder)]
+            steps.append(("unlink", f"{folder}/manifest"))
+        steps += self.settle_removal(folder)
         return (*steps, *(("unlink", f"{folder}/{name}") for name in names), ("rmdir", folder))
+
+    def settle_removal(self, folder):
+        return [("sync", folder)]

@@ -1,8 +1,9 @@
 """The supervisor: start-up, plans, turns, seeds, growth, trouble (rules 3, 4, 6, 8, 9, 10, 11).
 
-It keeps nothing in memory that the files do not say, but for the deaths that it counted. So that
-rule 2 is put to the test it is careless where the rules let it be: a stage that died is started
-again, or abandoned, without a look at whether its commit had come through.
+It keeps nothing in memory that the files do not say, but for the deaths that it counted. A careful
+one looks, when a stage has died, whether its commit came through; a careless one starts the stage
+again, or abandons the cycle, without looking. The rules must hold for both: the first frees a block
+whose entry nobody synced, the second commits a cycle twice.
 """
 from typing import NamedTuple
 
@@ -41,15 +42,18 @@ class Supervisor:
     # Start-up, under the lock: nobody else runs.
 
     def startup(self, look):
-        """Sync all that is going to be built on, then remove garbage, for good, before giving out ids."""
+        """Sync all that is going to be built on, then remove garbage.
+
+        An id of garbage may be given out again, though its removal was not synced: the new folder is
+        another inode, and the sync of cycles/ that follows its making ends the old one for good.
+        """
         state = self.read_log(look)
         steps = [("unlink", f"log/{name}") for name in look.names("log") if name.endswith(".new")]
         steps += [("sync", "log"), *self.keep_open_cycles(look, state)]
-        garbage = [c for c in self.cycles(look) if self.is_garbage(look, state, c)]
-        for cycle in garbage:
-            steps += self.remove_cycle(look, cycle)
-        if garbage:
-            steps += self.forget_garbage()
+        steps += self.remove_half_removed(look, state)
+        for cycle in self.cycles(look):
+            if cycle not in state.closed and not look.has(f"cycles/{cycle}/plan"):
+                steps += self.remove_cycle(look, cycle)
         return (*steps, ("loop",))
 
     def keep_open_cycles(self, look, state):
@@ -65,8 +69,14 @@ class Supervisor:
             steps.append(("sync", folder))
         return steps
 
-    def is_garbage(self, look, state, cycle):
-        return cycle not in state.closed and not look.has(f"cycles/{cycle}/plan")
+    def remove_half_removed(self, look, state):
+        """Generations whose manifest a dead supervisor took away: nobody may count on that before its sync."""
+        steps, opened = [], self.open_plans(look, state)
+        for block in look.names("R"):
+            for cycle in look.names(f"R/{block}"):
+                if int(cycle) not in opened and not look.has(f"R/{block}/{cycle}/manifest"):
+                    steps += self.remove_folder(look, f"R/{block}/{cycle}")
+        return steps
 
     def remove_cycle(self, look, cycle):
         folder, steps = f"cycles/{cycle}", []
@@ -76,10 +86,6 @@ class Supervisor:
             else:
                 steps.append(("unlink", f"{folder}/{name}"))
         return [*steps, ("rmdir", folder)]
-
-    def forget_garbage(self):
-        """An id whose folder could come back from the dead must not be given out again."""
-        return [("sync", "cycles")]
 
     def cycles(self, look):
         return sorted(int(name) for name in look.names("cycles"))
@@ -101,7 +107,9 @@ class Supervisor:
         plans = self.plans(look)
         opened = {c: p for c, p in plans.items() if c not in state.closed or c in running or c in dead}
         for cycle, plan in opened.items():
-            if cycle in dead and deaths[cycle] >= self.setting.deaths_max:
+            if cycle in dead and cycle in state.closed and self.setting.careful:
+                out.append((("forget", cycle),))
+            elif cycle in dead and deaths[cycle] >= self.setting.deaths_max:
                 out.append((("call", "abandon", cycle), ("forget", cycle)))
             elif cycle in dead:
                 out.append((("spawn", cycle, dead[cycle]),))

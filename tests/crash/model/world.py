@@ -97,8 +97,8 @@ class World:
         self.changed = False
         try:
             steps = self.do(name, step, choose) + rest
-        except Missing as missing:
-            raise Violation("missing", f"{stage} {name} at {step[:3]}: {missing}") from None
+        except (Missing, LookupError) as missing:
+            raise Violation("missing", f"{stage} {name} at {step[:3]}: {missing!r}") from None
         if name not in self.procs:
             return  # it died
         if steps:

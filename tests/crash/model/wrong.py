@@ -2,7 +2,6 @@
 
 Each derives from the right protocol and changes one thing; the exploration must catch it.
 """
-from .files import folder_and_name
 from .log import Entry
 from .protocol import Protocol
 from .web import block_of, merge
@@ -63,15 +62,22 @@ class AsideIsWrittenInPlace(Protocol):
 class FilesRemovedBeforeManifest(Protocol):
     def remove_folder(self, look, folder):
         steps = super().remove_folder(look, folder)
-        if ("unlink", f"{folder}/manifest") not in steps:
-            return steps
-        return (*steps[2:-1], ("unlink", f"{folder}/manifest"), ("rmdir", folder))
+        first = ("unlink", f"{folder}/manifest")
+        return (*(s for s in steps[:-1] if s != first), *(s for s in steps if s == first), steps[-1])
 
 
 @variant
 class RemovedManifestNotSynced(Protocol):
-    def remove_folder(self, look, folder):
-        return tuple(step for step in super().remove_folder(look, folder) if step[0] != "sync")
+    def settle_removal(self, folder):
+        return []
+
+
+@variant
+class HalfRemovedFolderNotSyncedAtStart(Protocol):
+    """Its manifest may come back, after AUX that only this generation needed is gone."""
+
+    def remove_half_removed(self, look, state):
+        return []
 
 
 # Rule 2: the log.
@@ -203,14 +209,6 @@ class OpenCyclesNotSyncedAtStart(Protocol):
 
 
 @variant
-class GarbageRemovalNotSynced(Protocol):
-    """An id is given out again while the folder of its first life may come back."""
-
-    def forget_garbage(self):
-        return []
-
-
-@variant
 class LockNotInherited(Protocol):
     lock_is_inherited = False
 
@@ -221,8 +219,8 @@ class LockNotInherited(Protocol):
 @variant
 class SeedDeletedBeforeEntryIsSynced(Protocol):
     def take_seed(self, look, name):
-        *steps, commit, unlink = super().take_seed(look, name)
-        return (*steps, commit, unlink)
+        steps = super().take_seed(look, name)
+        return steps if steps[0][0] == "sync" else steps[:-1]
 
     def commit(self, look, entry: Entry):
         steps = super().commit(look, entry)
@@ -240,6 +238,3 @@ class SeedDeletedBeforeEntryIsSynced(Protocol):
 class SeedTakenAgain(Protocol):
     def is_taken(self, state, name):
         return False
-
-
-assert folder_and_name  # placeholder

@@ -85,6 +85,14 @@ class NewestPublishedGenerationIsKept(Protocol):
         return [(block, c) for c in sorted(sealed)[: -1 - self.setting.keep]]
 
 
+@variant
+class GenerationOfOpenPlanIsDeleted(Protocol):
+    """Superseded by the plan's own commit, while its verifier has not ended and may be run again."""
+
+    def needed_generations(self, look, opened):
+        return ()
+
+
 # Rule 9: trouble.
 
 

@@ -1,0 +1,132 @@
+"""The books of blocks: every generation right in itself, and all of them together equal to what was ever found."""
+
+from pathlib import Path
+
+import numpy as np
+
+from contract import names
+from contract.aux_rows import may_hold
+from contract.blocks import in_interval, interval
+from contract.generation import Generation, open_generation
+from contract.log import CRAWL, SEED, State
+from contract.tables import AUX, COLLECTED, COLLECTED_STATE, EXTRACTED, METADATA, STATES
+from contract.url import Keys, server_of
+from examine.findings import Findings
+from storage.publish import is_published, read_manifest
+from storage.tables import column, read_table
+from storage.text_segments import read_texts
+
+
+def check_generation(crawl: Path, block: int, blocks: int, generation: Generation, place: Path, keys: Keys, findings: Findings) -> None:
+    rows, servers = generation.rows, generation.servers
+    low, high = interval(block, blocks)
+    findings.rows("keys of a generation are sorted, each once", place, rows["key"][1:] <= rows["key"][:-1], "not above the row before")
+    server_keys = column(servers, "server_key")
+    findings.rows("servers are sorted, each once", place, server_keys[1:] <= server_keys[:-1], "not above the row before")
+    findings.rows("every key is in its block", place, ~in_interval(column(servers, "domain_key"), low, high), "server of another block")
+    findings.rows("states are known", place, rows["state"] >= len(STATES), "no such state")
+    bad_server = rows["server"] >= len(servers)
+    findings.rows("every URL has its server", place, bad_server, "no such server")
+    if bad_server.any():
+        return
+    texts = [text.decode("utf-8", "replace") for text in read_texts(crawl / names.TEXT, names.segment, rows["text"])]
+    names_of_servers = column(servers, "server")[rows["server"]]
+    wrong = np.array([keys.of(text) for text in texts], np.uint64) != rows["key"]
+    wrong |= np.array([server_of(text) for text in texts], object) != names_of_servers
+    findings.rows("every text is that of its key and server", place, wrong.astype(bool), "the text is another URL")
+    collected = rows["key"][rows["state"] == COLLECTED_STATE]
+    findings.equal("the side set is that of the collected URLs", place, np.array_equal(collected, generation.side["key"]), True, "keys")
+
+
+def check_side(crawl: Path, generation: Generation, place: Path, findings: Findings) -> None:
+    """Every collected URL's metadata row is one of its own URL."""
+    cycles = np.asarray(generation.side["cycle"])
+    for cycle in np.unique(cycles).tolist():
+        path = crawl / names.cycle(cycle) / names.EXTRACTOR / names.METADATA
+        with findings.reading("collected URLs point at their metadata"):
+            found = column(read_table(path, METADATA, columns=["url_key"]), "url_key")
+            here = np.flatnonzero(cycles == cycle)
+            row = np.asarray(generation.side["row"])[here].astype(np.int64)
+            wrong = row >= len(found)
+            wrong[~wrong] = found[row[~wrong]] != np.asarray(generation.side["key"])[here][~wrong]
+            findings.rows("collected URLs point at their metadata", place, wrong, f"not the URL in {path}")
+
+
+class Found:
+    """What committed cycles found: keys and sums of links in, each cycle read once."""
+
+    def __init__(self, crawl: Path):
+        self._crawl = crawl
+        self._cycles: dict[int, tuple[np.ndarray, int]] = {}
+
+    def of(self, kind: str, cycle: int) -> tuple[np.ndarray, int]:
+        if cycle not in self._cycles:
+            folder = self._crawl / names.cycle(cycle)
+            if kind == SEED:
+                table = read_table(folder / names.VERIFIER / names.AUX, AUX, columns=["url_key"])
+                self._cycles[cycle] = column(table, "url_key"), 0
+            else:
+                table = read_table(folder / names.EXTRACTOR / names.EXTRACTED, EXTRACTED, columns=["url_key", "links_in"])
+                collected = read_table(folder / names.EXTRACTOR / names.COLLECTED, COLLECTED, columns=["url_key", "foreign"])
+                foreign = column(collected, "url_key")[column(collected, "foreign").astype(bool)]
+                self._cycles[cycle] = np.concatenate([column(table, "url_key"), foreign]), int(column(table, "links_in").sum(dtype=np.uint64))
+        return self._cycles[cycle]
+
+
+def check_position(crawl: Path, log: State, found: Found, findings: Findings) -> None:
+    """At this position of the log: R and what waits in AUX together are exactly what cycles and seeds brought."""
+    place = crawl / names.LOG / names.log_entry(log.length - 1)
+    entries = [entry for entry in log.entries if entry is not None]
+    brought = [found.of(entry.kind, entry.cycle) for entry in entries if entry.kind in (CRAWL, SEED)]
+    known, links_in = [], 0
+    for block in range(log.blocks):
+        generation = open_generation(crawl, block, log.generation(block))
+        known.append(np.asarray(generation.rows["key"]))
+        links_in += int(generation.rows["links_in"].sum(dtype=np.uint64))
+        low, high = interval(block, log.blocks)
+        for path in pending_aux(crawl, log, block):
+            aux = read_table(path, AUX, columns=["domain_key", "url_key", "links_in"])
+            mine = in_interval(column(aux, "domain_key"), low, high)
+            known.append(column(aux, "url_key")[mine])
+            links_in += int(column(aux, "links_in")[mine].sum(dtype=np.uint64))
+    findings.equal("links in of R and AUX = links in of all cycles", place, links_in, sum(number for _, number in brought), "sums")
+    have = np.unique(np.concatenate([np.empty(0, np.uint64), *known]))
+    want = np.unique(np.concatenate([np.empty(0, np.uint64), *(part for part, _ in brought)]))
+    missing, extra = np.setdiff1d(want, have), np.setdiff1d(have, want)
+    findings.hold("keys of R and AUX = keys of all cycles and seeds", len(want))
+    if len(missing) or len(extra):
+        findings.deny("keys of R and AUX = keys of all cycles and seeds", place,
+                      f"{len(missing)} lost, {len(extra)} from nowhere, first {[*missing[:1], *extra[:1]]}")
+
+
+def pending_aux(crawl: Path, log: State, block: int) -> list[Path]:
+    """The AUX tables with rows that the block has not absorbed."""
+    folders = [crawl / names.cycle(entry.cycle) / names.VERIFIER for entry in log.entries[log.seen.get(block, 0):] if entry is not None]
+    return [folder / names.AUX for folder in folders
+            if is_published(folder) and may_hold(read_manifest(folder).get("aux"), *interval(block, log.blocks))]
+
+
+def is_kept(crawl: Path, log: State) -> bool:
+    """Whether all that a position of the log needs is still there."""
+    return all(
+        (generation is None or is_published(crawl / names.generation(block, generation)))
+        and all(path.exists() for path in pending_aux(crawl, log, block))
+        for block, generation in ((block, log.generation(block)) for block in range(log.blocks))
+    )
+
+
+def check_chain(crawl: Path, log: State, findings: Findings) -> None:
+    """Each turn began with as many URLs as the one before it left, and a split lost none."""
+    known: dict[tuple[int, int | None], int] = {}
+    for entry in log.entries:
+        folder = crawl / names.cycle(entry.cycle) / names.VERIFIER if entry else None
+        if entry is None or not entry.generations or not is_published(folder):
+            continue
+        report = read_manifest(folder)["counts"]
+        (block, parent), = entry.parents.items()
+        findings.equal("a turn begins with what the last one left", folder, report["known_before"], known.get((block, parent), 0), "URLs")
+        after = {child: report[f"known_{child}"] if len(entry.generations) > 1 else report["known"]
+                 for child, generation in entry.generations.items() if generation is not None}
+        if len(entry.generations) > 1 and after:
+            findings.equal("a split block = its two children", folder, report["known_before"], sum(after.values()), "URLs")
+        known |= {(child, entry.cycle): number for child, number in after.items()}

@@ -1,0 +1,134 @@
+"""check: proves from the files alone that a crawl is whole and that its books agree.
+
+  bin/check [--crawl DIR]
+
+Verifies the checksum of every file that a manifest names, that every known URL is in one block only
+and in the right one, sorted and unique, that every metadata row points at the page of its URL, and
+that the sums agree from the list to the link counts (docs/formats.md lists them). Exits 65 and names
+file and row of what does not hold. Needs no lock; run it while the crawl rests.
+
+Example: bin/check --crawl demo/crawl
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from contract import names
+from contract.aux_rows import may_hold
+from contract.blocks import interval
+from contract.command import make_parser, run
+from contract.crawl_folder import CrawlFolder, notes_of_damage, open_folder
+from contract.errors import EX_DATAERR
+from contract.generation import open_generation
+from contract.log import CRAWL, State, positions, replay
+from contract.tables import ANSWERED, COLLECTED
+from examine.block_books import Found, check_chain, check_generation, check_position, check_side, is_kept
+from examine.cycle_books import check_cycle, check_sets
+from examine.findings import Findings
+from storage.publish import is_published, read_manifest, verify
+from storage.tables import column, read_table
+
+NAME = "check"
+FILES = "files are those of their manifests"
+
+
+def main() -> int:
+    parser = make_parser(NAME, __doc__)
+    arguments = parser.parse_args()
+    findings = Findings()
+    crawl = open_folder(arguments.crawl)
+    log = replay(crawl.path, crawl.blocks_first)
+    check_all(crawl, log, findings)
+    for line in findings.report():
+        print(line)
+    for note in notes_of_damage(crawl.path):
+        print(f"note   set aside in corrupt/: {note['path']}: {note['reason']}")
+    if findings.wrong:
+        print(f"{NAME}: {crawl.path} is not whole: see the lines above", file=sys.stderr)
+        return EX_DATAERR
+    print(f"{crawl.path}: {log.length} commits, all books agree")
+    return 0
+
+
+def check_all(crawl: CrawlFolder, log: State, findings: Findings) -> None:
+    keys = crawl.keys()
+    aside = {note["path"] for note in notes_of_damage(crawl.path)}
+    for folder in published_folders(crawl.path):
+        check_files(crawl.path, folder, log, aside, findings)
+    committed = [entry for entry in log.entries if entry is not None]
+    for entry in committed:
+        with findings.reading(FILES):
+            if entry.kind == CRAWL:
+                check_cycle(crawl.path, entry.cycle, keys, findings)
+            elif entry.kind == "absorb":
+                folder = crawl.path / names.cycle(entry.cycle) / names.VERIFIER
+                check_sets(folder, read_manifest(folder)["counts"], findings)
+    check_once(crawl.path, [entry.cycle for entry in committed if entry.kind == CRAWL], findings)
+    for block in range(log.blocks):
+        number = log.generation(block)
+        if number is not None:
+            place = crawl.path / names.generation(block, number)
+            with findings.reading(FILES):
+                generation = open_generation(crawl.path, block, number)
+                check_generation(crawl.path, block, log.blocks, generation, place, keys, findings)
+                check_side(crawl.path, generation, place, findings)
+    with findings.reading(FILES):
+        check_chain(crawl.path, log, findings)
+        check_positions(crawl, findings)
+
+
+def published_folders(crawl: Path) -> list[Path]:
+    cycles = (crawl / names.cycle(cycle) / stage for cycle in names.numbered(crawl / names.CYCLES) for stage in names.STAGES)
+    blocks = sorted(path for path in (crawl / names.GENERATIONS).glob("[0-9]*/[0-9]*"))
+    return [folder for folder in (*cycles, *blocks) if is_published(folder)]
+
+
+def check_files(crawl: Path, folder: Path, log: State, aside: set[str], findings: Findings) -> None:
+    with findings.reading(FILES):
+        manifest = read_manifest(folder)
+    described = {folder / name: about for name, about in manifest["files"].items()}
+    described |= {crawl / names.TEXT / name: about for name, about in manifest.get("texts", {}).items()}
+    for path, about in described.items():
+        if path.name == names.AUX and not path.exists() and not is_needed(manifest, log):
+            continue  # every block has absorbed it: rule 7 of the protocol lets it go
+        if path.parent.name == names.PAGES and path.relative_to(crawl).as_posix() in aside:
+            continue  # set aside as damaged; its URLs were not reached
+        findings.hold(FILES)
+        with findings.reading(FILES):
+            verify(path, about)
+
+
+def is_needed(manifest: dict, log: State) -> bool:
+    position = log.cycles.get(manifest["cycle"])
+    return position is not None and any(
+        log.seen.get(block, 0) <= position and may_hold(manifest.get("aux"), *interval(block, log.blocks)) for block in range(log.blocks)
+    )
+
+
+def check_once(crawl: Path, cycles: list[int], findings: Findings) -> None:
+    """No URL was collected in two cycles."""
+    claim = "each URL is collected once"
+    seen = np.empty(0, np.uint64)
+    for cycle in cycles:
+        path = crawl / names.cycle(cycle) / names.EXTRACTOR / names.COLLECTED
+        with findings.reading(claim):
+            table = read_table(path, COLLECTED, columns=["url_key", "outcome"])
+            answered = column(table, "outcome") == ANSWERED
+            findings.rows(claim, path, answered & np.isin(column(table, "url_key"), seen), "collected in an earlier cycle too")
+            seen = np.concatenate([seen, column(table, "url_key")[answered]])
+
+
+def check_positions(crawl: CrawlFolder, findings: Findings) -> None:
+    """The last position of the log, and every one before it whose files are all kept."""
+    found = Found(crawl.path)
+    for length in range(len(positions(crawl.path)), 0, -1):
+        log = replay(crawl.path, crawl.blocks_first, length)
+        if length < len(positions(crawl.path)) and not is_kept(crawl.path, log):
+            return
+        check_position(crawl.path, log, found, findings)
+
+
+if __name__ == "__main__":
+    run(main, NAME)

@@ -1,0 +1,100 @@
+"""The books of one committed cycle (design, section 7): what each stage took in must add up to what it gave on."""
+
+from pathlib import Path
+
+import numpy as np
+
+from contract import names
+from contract.tables import ANSWERED, AUX, COLLECTED, EXTRACTED, FAILED, LINKS, METADATA, REFUSED, SERVERS, URL_LIST
+from contract.url import Keys, server_of
+from contract.warc import read_records
+from examine.findings import Findings
+from storage.publish import read_manifest
+from storage.tables import column, read_table
+
+LINK_CLASSES = ("unparsable", "other_scheme", "repeated_in_page", "kind_not_followed", "nofollow", "out_of_scope", "trap", "followed")
+
+
+def check_cycle(crawl: Path, cycle: int, keys: Keys, findings: Findings) -> None:
+    folder = crawl / names.cycle(cycle)
+    counts = {stage: read_manifest(folder / stage)["counts"] for stage in names.STAGES}
+    extractor = folder / names.EXTRACTOR
+    listed = read_table(folder / names.SCHEDULER / names.URL_LIST, URL_LIST)
+    collected = read_table(extractor / names.COLLECTED, COLLECTED)
+    extracted = read_table(extractor / names.EXTRACTED, EXTRACTED)
+    metadata = read_table(extractor / names.METADATA, METADATA)
+    for name, table in ((names.COLLECTED, collected), (names.EXTRACTED, extracted), (names.METADATA, metadata)):
+        check_keyed(extractor / name, table, keys, findings)
+    read_table(extractor / names.SERVERS, SERVERS)
+    read_table(extractor / names.LINKS, LINKS)
+
+    check_list(extractor, listed, collected, metadata, counts, findings)
+    check_links(extractor, extracted, counts[names.EXTRACTOR], findings)
+    check_merge(folder / names.VERIFIER, counts, findings)
+    check_pages(folder, metadata, findings)
+
+
+def check_keyed(path: Path, table, keys: Keys, findings: Findings) -> None:
+    """Sorted by (domain key, URL key), each once, and every key that of its URL."""
+    domain, url = column(table, "domain_key"), column(table, "url_key")
+    rising = (domain[1:] > domain[:-1]) | ((domain[1:] == domain[:-1]) & (url[1:] > url[:-1]))
+    findings.rows("tables are sorted, each URL once", path, ~rising, "not above the row before")
+    texts = column(table, "url")
+    wanted = np.array([keys.of(text) for text in texts], np.uint64)
+    servers = [keys.server(server_of(text)) for text in texts]
+    wrong = (wanted != url) | (np.array([server.key for server in servers], np.uint64) != column(table, "server_key"))
+    wrong |= np.array([server.domain_key for server in servers], np.uint64) != domain
+    findings.rows("keys are those of their URLs", path, wrong, "a key is not that of the URL")
+
+
+def check_list(place: Path, listed, collected, metadata, counts: dict, findings: Findings) -> None:
+    claim = "list = answered + failed + refused + not reached"
+    outcome, foreign = column(collected, "outcome"), column(collected, "foreign").astype(bool)
+    numbers = {name: int(((outcome == name) & ~foreign).sum()) for name in (ANSWERED, FAILED, REFUSED)}
+    reached = np.isin(column(listed, "url_key"), column(collected, "url_key")[~foreign])
+    findings.equal(claim, place, len(listed), sum(numbers.values()) + int((~reached).sum()), "rows of the list, and where they went")
+    for name in (ANSWERED, FAILED, REFUSED):
+        findings.equal(claim, place, counts[names.EXTRACTOR][name], numbers[name], f"{name} in the manifest and in the table")
+    findings.equal(claim, place, counts[names.FETCHER]["listed"], len(listed), "listed in the fetcher's manifest and in the list")
+    findings.equal("Metadados = answered", place, len(metadata), int((outcome == ANSWERED).sum()), "rows")
+    same = np.array_equal(column(metadata, "url_key"), column(collected, "url_key")[outcome == ANSWERED])
+    findings.equal("Metadados = answered", place, same, True, "the same URLs")
+
+
+def check_links(place: Path, extracted, counts: dict, findings: Findings) -> None:
+    findings.equal("link occurrences = sum of their classes", place, counts["link_occurrences"],
+                   sum(counts[name] for name in LINK_CLASSES), "occurrences, classes")
+    findings.equal("followed = sum of links in over UrlsExtraidas", place, counts["followed"],
+                   int(column(extracted, "links_in").sum(dtype=np.uint64)), "followed, links in")
+
+
+def check_merge(place: Path, counts: dict, findings: Findings) -> None:
+    merged = counts[names.VERIFIER]
+    findings.equal("UrlsExtraidas = own rows + AUX rows", place, merged["extracted"],
+                   merged["own"] + merged["spilled"] - merged["foreign_spilled"], "rows")
+    aux = place / names.AUX
+    if aux.exists():
+        findings.equal("UrlsExtraidas = own rows + AUX rows", aux, merged["spilled"], len(read_table(aux, AUX)), "rows spilled")
+    check_sets(place, merged, findings)
+
+
+def check_sets(place: Path, merged: dict, findings: Findings) -> None:
+    sets = ("repeated", "already_collected", "collected_now", "known_uncollected", "new")
+    findings.equal("rows merged = the four sets + repeated", place, merged["rows_merged"], sum(merged[name] for name in sets), "rows, sets")
+    findings.equal("R after = R before + new", place, merged["known"], merged["known_before"] + merged["new"] + merged["foreign_new"], "URLs")
+
+
+def check_pages(folder: Path, metadata, findings: Findings) -> None:
+    """Every metadata row points at the response record of its URL."""
+    claim = "metadata rows point at the record of their URL"
+    files = column(metadata, "file")
+    for name in np.unique(files.astype(str)).tolist():
+        path = folder / names.FETCHER / name
+        with findings.reading(claim):
+            records = {record.offset: (record.type, record.url, record.length) for record in read_records(path)}
+            rows = np.flatnonzero(files == name)
+            wanted = metadata.take(rows).select(["offset", "url", "length"]).to_pylist()
+            findings.hold(claim, len(rows))
+            for row, want in zip(rows.tolist(), wanted):
+                if records.get(want["offset"]) != ("response", want["url"], want["length"]):
+                    findings.deny(claim, folder / names.EXTRACTOR / names.METADATA, f"found {records.get(want['offset'])} at {path} {want['offset']}", row)

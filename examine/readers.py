@@ -1,0 +1,132 @@
+"""Each kind of file of a crawl folder as (a line about it, rows): what bin/show prints."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from contract import names
+from contract.errors import Usage
+from contract.generation import SERVERS_FILE, Generation, open_generation
+from contract.log import positions, read_entry
+from contract.tables import STATES
+from contract.warc import read_records
+from storage.arrays import read_small_array
+from storage.errors import Damaged
+from storage.publish import is_published, read_manifest
+from storage.tables import column
+from storage.text_segments import Segment, read_texts
+
+Rows = Iterator[dict]
+GENERATION_CHUNK_ROWS = 10_000
+
+
+def read_any(path: Path) -> tuple[str, Rows]:
+    """Chosen by name alone, as the crawl folder is laid out."""
+    if path.is_dir():
+        return read_folder(path)
+    name = path.name
+    if ".warc." in name:
+        return f"{path}: WARC records", iterate_records(path)
+    if name.endswith(".parquet"):
+        return read_parquet(path)
+    if name.endswith(".npy"):
+        array = read_small_array(path)
+        return f"{path}: {len(array)} rows of {array.dtype}", ({"row": row, "value": plain(value)} for row, value in enumerate(array))
+    if name.endswith(".zst"):
+        return f"{path}: text", iterate_text(path)
+    if name.endswith(".json"):
+        return "", iter([read_json_file(path)])
+    if name == names.SLOTS:
+        slots = np.frombuffer(path.read_bytes(), "<u8")
+        used = np.flatnonzero(slots)
+        return f"{path}: {len(used)} of {len(slots)} slots used", ({"slot": int(slot), "earliest_next_ms": int(slots[slot])} for slot in used)
+    if name in (names.SUFFIX_LIST, names.LOCK) or name.endswith((".txt", ".dat")):
+        return str(path), ({"line": line} for line in path.read_text("utf-8", "replace").splitlines())
+    raise Usage(f"{path}: no file of a crawl folder that this program knows")
+
+
+def read_folder(path: Path) -> tuple[str, Rows]:
+    if (path / SERVERS_FILE).exists():
+        return read_generation(path)
+    if (path / names.PLAN).exists():
+        return f"{path}: a cycle", iterate_cycle(path)
+    if path.name == names.LOG:
+        return f"{path}: commits", iterate_log(path.parent)
+    if is_published(path):
+        return f"{path}: a published folder", iter([read_manifest(path)])
+    return f"{path}: a folder", ({"name": inner.name} for inner in sorted(path.iterdir()))
+
+
+def read_generation(path: Path) -> tuple[str, Rows]:
+    crawl = path.resolve().parent.parent.parent
+    generation = open_generation(crawl, int(path.parent.name), int(path.name))
+    return f"{path}: {len(generation)} URLs of {len(generation.servers)} servers", iterate_generation(crawl, generation)
+
+
+def iterate_generation(crawl: Path, generation: Generation) -> Rows:
+    servers = column(generation.servers, "server")
+    for start in range(0, len(generation), GENERATION_CHUNK_ROWS):
+        part = {name: array[start:start + GENERATION_CHUNK_ROWS] for name, array in generation.rows.items()}
+        texts = read_texts(crawl / names.TEXT, names.segment, part["text"])
+        for row, text in enumerate(texts):
+            yield {"url": text.decode("utf-8", "replace"), "state": STATES[part["state"][row]], "depth": int(part["depth"][row]),
+                   "links_in": int(part["links_in"][row]), "attempts": int(part["attempts"][row]),
+                   "server": servers[part["server"][row]], "key": int(part["key"][row])}
+
+
+def iterate_cycle(path: Path) -> Rows:
+    plan = read_json_file(path / names.PLAN)
+    yield {"plan": {name: value for name, value in plan.items() if name != "config"}}
+    for stage in names.STAGES:
+        if is_published(path / stage):
+            manifest = read_manifest(path / stage)
+            yield {"stage": stage, "counts": manifest.get("counts"), "files": {name: about["bytes"] for name, about in manifest["files"].items()}}
+
+
+def iterate_log(crawl: Path) -> Rows:
+    for position in positions(crawl):
+        yield {"position": position, **vars(read_entry(crawl, position))}
+
+
+def read_parquet(path: Path) -> tuple[str, Rows]:
+    try:
+        file = pq.ParquetFile(path, page_checksum_verification=True)
+    except (pa.ArrowException, OSError) as error:
+        raise Damaged(path, f"expected a Parquet file, found {' '.join(str(error).split())[:200]}") from None
+
+    def rows() -> Rows:
+        try:
+            for batch in file.iter_batches(batch_size=1024):
+                yield from batch.to_pylist()
+        except (pa.ArrowException, OSError) as error:
+            raise Damaged(path, f"expected Parquet pages, found {' '.join(str(error).split())[:200]}") from None
+
+    return f"{path}: {file.metadata.num_rows} rows", rows()
+
+
+def iterate_records(path: Path) -> Rows:
+    for record in read_records(path):
+        yield {"offset": record.offset, "length": record.length, "type": record.type, "url": record.url,
+               **{name.removeprefix("coletor-"): value for name, value in record.headers.items() if name.startswith("coletor-")},
+               "bytes": len(record.block)}
+
+
+def iterate_text(path: Path) -> Rows:
+    for text in Segment(path).frame_texts():
+        for line in text.decode("utf-8", "replace").splitlines():
+            yield {"line": line}
+
+
+def read_json_file(path: Path) -> dict:
+    try:
+        return json.loads(path.read_bytes())
+    except ValueError as error:
+        raise Damaged(path, f"expected JSON, found {error}") from None
+
+
+def plain(value):
+    return value.item() if not isinstance(value, np.void) else value.tobytes().hex()

@@ -1,0 +1,153 @@
+"""Cuts a page before the place where its markup would cost the parser seconds or gigabytes.
+
+Theory. The HTML standard's tree builder is not linear. For most tags it walks the stack of open elements, so a
+page of n nested <div> costs n^2 steps (100,000: 23 s). An attribute is compared with all others of its tag. And
+formatting elements that were never closed (<b id=1><b id=2>...) are made anew in every block that follows, so that
+a page of 59 KB can take 6 GB. Browsers bound the depth at 512; the parser that we use does not, and cannot be
+stopped half-way. So the three costs are estimated from the tags alone, in time linear in the page. Ordinary pages
+stay far below the bounds, and most are let through by their number of tags.
+"""
+
+import re
+
+import numpy as np
+
+TAGS_UNCHECKED = 1_000  # fewer cannot make more than 250,000 elements, 100 MB
+TAGS_SHALLOW = 10_000  # fewer cannot cost more than half a second, however deep
+ELEMENTS_MAX = 1_000_000  # made anew: 400 MB
+STEPS_MAX = 200_000_000  # on the stack of open elements: about a second
+TAG_UNCHECKED_BYTES = 4_096  # a shorter tag has no room for attributes that cost anything
+ATTRIBUTES_MAX = 1_000  # of one tag
+LOOK_BACK = 64  # open elements that an end tag may close beside its own, as we estimate it
+
+_FORMATTING = re.compile(
+    rb"<(/?)(b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?=[\s/<>])([^<>]*)"
+)
+_ALIKE_MAX = 3  # the parser itself makes no more than three alike anew (HTML standard, "Noah's Ark clause")
+_TAG = re.compile(rb"<(/?)([a-z][^\s/<>]*)(?:[^<>]*(/)>)?")
+_NAME = re.compile(rb"<[a-zA-Z][^\s/>]*")
+_ATTRIBUTE = re.compile(rb"""[\s/]*+[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"?|'[^']*+'?|[^\s>]*+))?""")
+_VOID = frozenset(b"area base br col embed hr img input link meta param source track wbr".split())
+_DRAWINGS = frozenset((b"svg", b"math"))  # where <path/> is closed by its slash
+_SCOPES = frozenset(b"table template object marquee applet caption".split()) | _DRAWINGS
+_CELLS = frozenset(b"tr td th tbody thead tfoot".split())  # each ends the one before it
+_INLINE = frozenset(b"a b big code em font i nobr s small span strike strong tt u".split())
+_IN_ITEMS = _INLINE | {b"address", b"div", b"p"}
+_CLOSES = {  # a start tag: what it closes, and what may lie open between
+    b"p": (frozenset((b"p",)), _INLINE), b"option": (frozenset((b"option",)), _INLINE), b"li": (frozenset((b"li",)), _IN_ITEMS),
+    b"dd": (frozenset((b"dd", b"dt")), _IN_ITEMS), b"dt": (frozenset((b"dd", b"dt")), _IN_ITEMS),
+}
+
+
+def cut_tangled(html: bytes) -> bytes:
+    """The page, or what comes before the tag that would pass a bound."""
+    starts = np.flatnonzero(np.frombuffer(html, np.uint8) == ord("<"))
+    end = crowded_tag(html, starts)
+    if len(starts) > TAGS_UNCHECKED:
+        plain = html[:end].lower()
+        starts = starts[:np.searchsorted(starts, end)]
+        end = min(end, formatting_limit(plain, starts))
+        if len(starts) > TAGS_SHALLOW:
+            end = min(end, depth_limit(plain))
+    return html[:end]
+
+
+def crowded_tag(html: bytes, starts: np.ndarray) -> int:
+    """Where the first tag with too many attributes begins, or the length of the page."""
+    gaps = np.diff(np.append(starts, len(html)))
+    for start in starts[gaps > TAG_UNCHECKED_BYTES].tolist():
+        name = _NAME.match(html, start)
+        place = name.end() if name else len(html)
+        for _ in range(ATTRIBUTES_MAX):
+            found = _ATTRIBUTE.match(html, place)
+            if not found:
+                break
+            place = found.end()
+        else:
+            return start
+    return len(html)
+
+
+def formatting_limit(html: bytes, starts: np.ndarray) -> int:
+    """Where open formatting elements, summed over the tags that may make them anew, pass ELEMENTS_MAX."""
+    places, counts = [0], [0]
+    alike: dict[tuple[bytes, bytes], int] = {}
+    opened: dict[bytes, list[bytes]] = {}
+    count = 0
+    for found in _FORMATTING.finditer(html):
+        closes, name, attributes = found.groups()
+        same_name = opened.setdefault(name, [])
+        if closes:
+            if not same_name:
+                continue
+            alike[name, same_name.pop()] -= 1
+            count -= 1
+        else:
+            same = alike.get((name, attributes), 0)
+            if same == _ALIKE_MAX:
+                continue
+            alike[name, attributes] = same + 1
+            same_name.append(attributes)
+            count += 1
+        places.append(found.start())
+        counts.append(count)
+    numbers = np.append(np.searchsorted(starts, places), len(starts))
+    made = np.cumsum(np.array(counts) * np.diff(numbers))
+    over = int(np.searchsorted(made, ELEMENTS_MAX, "right"))
+    if over == len(made):
+        return len(html)
+    before = int(made[over - 1]) if over else 0
+    return int(starts[numbers[over] + (ELEMENTS_MAX - before) // counts[over]])
+
+
+def depth_limit(html: bytes) -> int:
+    """Where open elements, summed over the tags that may walk them, pass STEPS_MAX."""
+    opened: list[bytes] = []
+    scopes: list[int] = []  # places in `opened` of the elements that end tags do not reach beyond
+    steps = 0
+    for found in _TAG.finditer(html):
+        closes, name, empty = found.groups()
+        steps += len(opened)
+        if steps > STEPS_MAX:
+            return found.start()
+        if name in _VOID:
+            continue
+        inside = opened[scopes[-1]] if scopes else b""
+        if closes:
+            close(opened, scopes, name)
+        elif name in _CELLS:
+            if inside == b"table":
+                del opened[scopes[-1] + 1:]
+        elif not (empty and inside in _DRAWINGS):
+            if name in _CLOSES:
+                close_before(opened, *_CLOSES[name])
+            if name in _SCOPES:
+                scopes.append(len(opened))
+            opened.append(name)
+    return len(html)
+
+
+def close(opened: list[bytes], scopes: list[int], name: bytes) -> None:
+    """An end tag takes the last open element of its name and all inside it away, unless it is out of reach."""
+    if name in _SCOPES:
+        for number in range(len(scopes) - 1, max(len(scopes) - LOOK_BACK, 0) - 1, -1):
+            if opened[scopes[number]] == name:
+                del opened[scopes[number]:]
+                del scopes[number:]
+                return
+        return
+    floor = scopes[-1] + 1 if scopes else 0
+    for place in range(len(opened) - 1, max(len(opened) - LOOK_BACK, floor) - 1, -1):
+        if opened[place] == name:
+            del opened[place:]
+            return
+
+
+def close_before(opened: list[bytes], names: frozenset[bytes], over: frozenset[bytes]) -> None:
+    """A start tag takes away the element of its own sort that it ends, which may hold only elements of `over`."""
+    for place in range(len(opened) - 1, max(len(opened) - LOOK_BACK, 0) - 1, -1):
+        if opened[place] in names:
+            del opened[place:]
+            return
+        if opened[place] not in over:
+            return

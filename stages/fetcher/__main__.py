@@ -1,0 +1,138 @@
+"""Fetches a list of URLs into WARC files: politely, by robots.txt, and so that it can be killed at any instant.
+
+  bin/fetcher --crawl DIR --cycle ID              one cycle of a crawl folder
+  bin/fetcher --crawl DIR --cycle ID --out DIR2   the same into another folder; the crawl does not change
+  bin/fetcher LIST --out DIR                      somebody's own list: text, one URL a line, or .parquet
+
+A cycle is fixed by its plan; the scheduler must have run. The output is cycles/ID/fetcher/ with
+Repositorio_de_Paginas/00000.warc.zst ... and manifest.json, which appears last: until then run the same command again
+and it goes on where it was. For a list of your own, each URL gets a line on standard output: its status, or the
+reason why there is none, bytes, milliseconds, URL; `not_reached` where time ran out.
+
+Every server is asked for robots.txt first; one request at a time goes to a host and to an address, with a pause of
+at least fetcher.delay_s. Loopback and private addresses are refused unless fetcher.allow_private_addresses is set.
+SIGTERM or Ctrl-C stops in order within seconds, a second one at once. SSL_CERT_FILE replaces the system's certificates.
+
+Exit codes: 0 done, also when it was done before; 64 usage; 65 damaged input; 75 interrupted, locked or disk full: run
+it again; 78 bad configuration.
+
+Example:
+  echo https://example.org/ > urls.txt
+  bin/fetcher urls.txt --out pages --set fetcher.contact=https://example.org/bot
+  bin/show pages/Repositorio_de_Paginas/00000.warc.zst
+"""
+
+import fcntl
+import os
+from pathlib import Path
+
+from contract import crawl_folder, names
+from contract.command import add_configuration, load_configuration, make_parser, run, setting_aside
+from contract.config import Fetcher
+from contract.errors import TryLater, Usage
+from contract.plan import CRAWL, read_plan
+from contract.stage import describe_inputs, live_with_supervisor, open_inputs
+from stages.fetcher.download import Job, download, say
+from stages.fetcher.slots import FileSlots, MemorySlots
+from stages.fetcher.url_list import read_known_servers, read_list, read_scheduled
+from storage.publish import describe, is_published, make_folder, publishing
+
+
+def main() -> int:
+    parser = make_parser(names.FETCHER, __doc__)
+    parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="a list of your own instead of a cycle's")
+    parser.add_argument("--cycle", type=int, metavar="ID", help="the cycle whose list is fetched")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="write here, not into the crawl folder")
+    add_configuration(parser)
+    arguments = parser.parse_args()
+    if (arguments.list is None) == (arguments.cycle is None):
+        raise Usage("name either a cycle (--cycle ID) or a list of URLs (LIST --out DIR); see bin/fetcher --help")
+    return fetch_cycle(arguments) if arguments.list is None else fetch_list(arguments)
+
+
+def fetch_cycle(arguments) -> int:
+    if arguments.config or arguments.set:
+        raise Usage("--config and --set: the plan of a cycle fixes its configuration")
+    live_with_supervisor()
+    crawl = crawl_folder.open_folder(arguments.crawl)
+    crawl_folder.hold_lock(crawl)
+    with setting_aside(crawl):
+        plan = read_plan(crawl.path, arguments.cycle)
+        if plan.kind != CRAWL:
+            raise Usage(f"cycle {plan.cycle} is of kind {plan.kind}: only a {CRAWL} cycle fetches")
+        cycle_folder = crawl.path / names.cycle(plan.cycle)
+        folder = cycle_folder / names.FETCHER
+        if arguments.out:
+            folder = arguments.out
+            expect_unpublished(folder)
+        elif is_published(folder):
+            say(f"cycle {plan.cycle} is fetched already: {folder / names.MANIFEST}")
+            return 0
+        warn_without_contact(plan.config.fetcher)
+        inputs = cycle_folder / names.SCHEDULER
+        open_inputs(inputs)
+        job = Job(
+            folder, read_scheduled(inputs), read_known_servers(inputs, plan.now_ms), plan.config.fetcher,
+            f"{crawl.crawl_id}/{plan.cycle:08d}", FileSlots(crawl.path / names.SLOTS), print_nothing,
+        )
+        with publishing(folder, resume=True) as manifest:
+            manifest.update({
+                "stage": names.FETCHER, "cycle": plan.cycle, "inputs": describe_inputs(inputs, crawl.path),
+                "config_digest": plan.config.digest(), "counts": download(job).counts,
+            })
+    return 0
+
+
+def fetch_list(arguments) -> int:
+    if arguments.out is None:
+        raise Usage("--out DIR: name the folder for the pages of your list")
+    config = load_configuration(arguments)
+    expect_unpublished(arguments.out)
+    urls = read_list(arguments.list)
+    warn_without_contact(config.fetcher)
+    make_folder(arguments.out)
+    lock = hold_folder(arguments.out)
+    job = Job(arguments.out, urls, {}, config.fetcher, arguments.list.name, MemorySlots(), print_line)
+    with publishing(arguments.out, resume=True) as manifest:
+        result = download(job)
+        for url in result.not_reached:
+            print_line(url, "not_reached", 0, 0)
+        manifest.update({
+            "stage": names.FETCHER, "inputs": {arguments.list.name: describe(arguments.list)},
+            "config_digest": config.digest(), "counts": result.counts,
+        })
+    os.close(lock)
+    return 0
+
+
+def expect_unpublished(folder: Path) -> None:
+    if is_published(folder):
+        raise Usage(f"{folder} is finished already ({names.MANIFEST} is there): name another folder, or remove it")
+
+
+def hold_folder(folder: Path) -> int:
+    """The descriptor that keeps a second run out of the folder; TryLater where one is at work."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise TryLater(f"{folder}: another run writes here; try again when it has ended") from None
+    return descriptor
+
+
+def warn_without_contact(config: Fetcher) -> None:
+    if not config.contact:
+        say("fetcher.contact is not set: site owners cannot reach you")
+
+
+def print_line(url: str, what: str, size_bytes: int, total_ms: int) -> None:
+    print(what, size_bytes, total_ms, url, flush=True)
+
+
+def print_nothing(url: str, what: str, size_bytes: int, total_ms: int) -> None:
+    pass
+
+
+if __name__ == "__main__":
+    run(main, names.FETCHER)

@@ -1,0 +1,143 @@
+"""The merge of real turns on real files against a model of Python sets and dictionaries."""
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from contract import names
+from contract.blocks import block_of, victim
+from contract.config import Config, Verifier
+from contract.log import ABANDON, CRAWL, Entry, commit
+from contract.tables import ANSWERED, FAILED, REFUSED, ROBOTS
+from contract.url import server_of
+from tests.small_crawl import Page, SmallCrawl
+
+URLS = [f"http://{host}/{path}" for host in ("a.test", "www.a.test", "b.test", "c.test", "d.test", "e.test", "127.0.0.1", "f.co.uk")
+        for path in ("", "x", "y/z", "q?1")]
+ATTEMPTS_MAX = 2
+CONFIG = Config(verifier=Verifier(attempts_max=ATTEMPTS_MAX, prescheduled_max=200, prescheduled_refill=2))
+
+urls = st.lists(st.sampled_from(URLS), max_size=6)
+outcomes = st.sampled_from([ANSWERED, ANSWERED, ANSWERED, FAILED, REFUSED, "robots", "not reached"])
+
+
+class Model:
+    """Every URL ever brought: least depth, links in, state, failed attempts."""
+
+    def __init__(self):
+        self.known: dict[str, dict] = {}
+
+    def bring(self, url: str, depth: int, links: int) -> None:
+        row = self.known.setdefault(url, {"depth": depth, "links_in": 0, "state": "uncollected", "attempts": 0})
+        row["depth"] = min(row["depth"], depth)
+        row["links_in"] += links
+
+    def happen(self, url: str, outcome: str) -> None:
+        row = self.known[url]
+        if outcome == FAILED:
+            row["attempts"] += 1
+        if row["state"] != "collected":
+            row["state"] = {
+                ANSWERED: "collected", REFUSED: "refused_by_rule", "robots": "refused_by_robots",
+                FAILED: "given_up" if row["attempts"] >= ATTEMPTS_MAX else "uncollected",
+            }[outcome]
+
+
+class Driver:
+    def __init__(self, folder: Path, blocks: int):
+        self.crawl = SmallCrawl(folder, blocks, CONFIG)
+        self.model = Model()
+
+    def seed(self, seeds: list[str]) -> None:
+        if seeds:
+            self.crawl.seed(seeds)
+        for url in set(seeds):
+            self.model.bring(url, 0, 0)
+
+    def turn(self, data) -> None:
+        due = [view.block for view in self.crawl.books.views() if view.waiting or view.pending]
+        if not due:
+            return
+        plan = self.crawl.plan(CRAWL, data.draw(st.sampled_from(due)))
+        listed = self.crawl.schedule(plan)
+        if data.draw(st.booleans()) and data.draw(st.booleans()):
+            commit(self.crawl.crawl.path, Entry(ABANDON, plan.cycle, plan.blocks, {plan.block: plan.generation}, reason="test"))
+            self.crawl.books.refresh()
+            for url in listed:  # counted when the block's next turn sees the entry: all are absorbed at the end
+                self.model.happen(url, FAILED)
+            self.crawl.absorb(plan.block)
+            return
+        pages, depths = {}, {url: self.model.known[url]["depth"] for url in listed}
+        foreign = frozenset(data.draw(urls)) - set(self.model.known)
+        for url in [*listed, *sorted(foreign)]:
+            outcome = data.draw(outcomes)
+            if outcome != "not reached":
+                links = data.draw(urls) if outcome == ANSWERED else []
+                kind, reason = (REFUSED, ROBOTS) if outcome == "robots" else (outcome, "")
+                pages[url] = Page(kind, reason, links)
+        mine = {url for url in foreign if block_of(self.crawl.keyed(url)["domain_key"], plan.blocks) == plan.block}
+        self.crawl.harvest(plan, pages, foreign)
+        report = self.crawl.verify(plan)
+        assert report["rows_merged"] == sum(report[name] for name in ("repeated", "already_collected", "collected_now", "known_uncollected", "new"))
+        linked = {link for page in pages.values() for link in page.links}
+        for url, page in pages.items():
+            for link in set(page.links):
+                self.model.bring(link, depths.get(url, 0) + 1, 1)
+            if url in mine or url in foreign and url not in linked:  # spilled as a link where it is one
+                self.model.bring(url, 0, 0)
+            if url not in foreign or url in mine:  # what somebody else collected for another block is only known there
+                self.model.happen(url, "robots" if page.reason == ROBOTS else page.outcome)
+
+    def agree(self) -> None:
+        self.crawl.absorb_all()
+        rows = self.crawl.rows()
+        assert set(rows) == set(self.model.known)
+        for url, want in self.model.known.items():
+            row = rows[url]
+            state = "uncollected" if row["state"] in ("waiting", "prescheduled") else row["state"]
+            assert {"depth": row["depth"], "links_in": row["links_in"], "state": state, "attempts": row["attempts"]} == want, url
+            assert row["block"] == block_of(self.crawl.keyed(url)["domain_key"], self.crawl.books.log.blocks)
+            assert row["server"] == server_of(url)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True,
+          phases=[Phase.generate])  # shrinking a story of turns takes longer than reading it
+@given(st.data())
+def test_turns_agree_with_sets(data):
+    with tempfile.TemporaryDirectory() as folder:
+        driver = Driver(Path(folder) / "crawl", data.draw(st.integers(1, 4)))
+        driver.seed(data.draw(st.lists(st.sampled_from(URLS), min_size=1, max_size=5)))
+        for _ in range(data.draw(st.integers(1, 6))):
+            action = data.draw(st.sampled_from(["turn", "turn", "turn", "seed", "grow", "delete"]))
+            if action == "turn":
+                driver.turn(data)
+            elif action == "seed":
+                driver.seed(data.draw(urls))
+            elif action == "grow":
+                driver.crawl.grow(victim(driver.crawl.books.log.blocks))
+            else:
+                driver.crawl.delete(keep=data.draw(st.integers(0, 1)))
+        driver.agree()
+
+
+def test_text_segments_are_rewritten_as_one(tmp_path):
+    """More than 16 turns with new texts in one block leave few segments, and every text is still that of its URL."""
+    driver = Driver(tmp_path / "crawl", 1)
+    for number in range(40):
+        driver.seed([f"http://many{number}.test/"])
+        driver.crawl.absorb(0)
+        driver.crawl.delete()
+    driver.agree()
+    assert len(list((tmp_path / "crawl" / names.TEXT).iterdir())) <= 17
+
+
+def test_crawls_with_other_numbers_of_blocks_agree(tmp_path):
+    found = []
+    for blocks in (1, 16):
+        driver = Driver(tmp_path / str(blocks), blocks)
+        driver.seed(URLS[:20])
+        driver.agree()
+        found.append({url: row["state"] for url, row in driver.crawl.rows().items()})
+    assert found[0] == found[1]

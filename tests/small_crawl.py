@@ -1,0 +1,124 @@
+"""A crawl turned inside the test process: real files and the real verifier and scheduler, harvests made by the test."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from contract import names
+from contract.config import Config
+from contract.crawl_folder import CrawlFolder, create
+from contract.generation import open_generation
+from contract.log import ABSORB, GROW, commit
+from contract.plan import Plan, write_plan
+from contract.tables import (
+    ANSWERED, COLLECTED, EXTRACTED, LINKS, METADATA, SERVERS, URL_LIST,
+)
+from contract.url import server_of
+from examine.readers import iterate_generation
+from stages.scheduler.__main__ import make_list
+from stages.verifier.__main__ import entry_of, work
+from storage.publish import publishing
+from storage.tables import read_table, write_table
+from supervise.books import Books
+from supervise.deletion import delete_superseded
+from supervise.inbox import take_inbox
+from supervise.seed import leave
+
+NOW_MS = 1_800_000_000_000
+
+
+@dataclass
+class Page:
+    """What happened to a URL of a list."""
+
+    outcome: str = ANSWERED
+    reason: str = ""
+    links: list[str] = field(default_factory=list)
+
+
+class SmallCrawl:
+    def __init__(self, folder: Path, blocks: int = 2, config: Config = Config()):
+        self.crawl: CrawlFolder = create(folder, blocks, hash_seed=17)
+        self.config = config
+        self.keys = self.crawl.keys()
+        self.books = Books(self.crawl)
+
+    def seed(self, urls: list[str]) -> None:
+        leave(self.crawl.path, urls)
+        take_inbox(self.books, self.config)
+
+    def plan(self, kind: str, block: int) -> Plan:
+        log = self.books.log
+        plan = Plan(self.books.next_cycle(), kind, block, log.blocks, log.generation(block), NOW_MS, self.config)
+        write_plan(self.crawl.path, plan)
+        return plan
+
+    def schedule(self, plan: Plan) -> list[str]:
+        generation = open_generation(self.crawl.path, plan.block, plan.generation)
+        listed, servers = make_list(self.crawl.path, plan, generation)
+        folder = self.crawl.path / names.cycle(plan.cycle) / names.SCHEDULER
+        with publishing(folder) as manifest:
+            write_table(folder / names.URL_LIST, listed)
+            write_table(folder / names.SERVERS, servers)
+            manifest |= {"counts": {"listed": len(listed)}}
+        return listed.column("url").to_pylist()
+
+    def harvest(self, plan: Plan, pages: dict[str, Page], foreign: frozenset = frozenset()) -> None:
+        """Writes the extractor's folder for what happened; URLs of the list that are not in `pages` were not reached."""
+        cycle = self.crawl.path / names.cycle(plan.cycle)
+        listed = read_table(cycle / names.SCHEDULER / names.URL_LIST, URL_LIST).to_pylist()
+        depth = {row["url"]: row["depth"] for row in listed}
+        found: dict[str, list[int]] = {}
+        for url, page in pages.items():
+            for link in set(page.links):
+                found.setdefault(link, []).append(min(255, depth.get(url, 0) + 1))
+        extracted = [{**self.keyed(url), "depth": min(depths), "links_in": len(depths)} for url, depths in found.items()]
+        collected = [{**self.keyed(url), "depth": depth.get(url, 0), "outcome": page.outcome, "reason": page.reason, "status": 200, "attempts": 1,
+                      "fetched_at_ms": NOW_MS, "foreign": url in foreign} for url, page in pages.items()]
+        metadata = [{**dict.fromkeys(METADATA.names, 0), **{name: "" for name in METADATA.names if METADATA.field(name).type == pa.string()},
+                     **self.keyed(url), "content_digest": bytes(16), "parsed": True, "fetched_at_ms": NOW_MS}
+                    for url, page in pages.items() if page.outcome == ANSWERED]
+        servers = read_table(cycle / names.SCHEDULER / names.SERVERS, SERVERS)
+        folder = cycle / names.EXTRACTOR
+        with publishing(folder) as manifest:
+            for name, rows, schema in ((names.EXTRACTED, extracted, EXTRACTED), (names.COLLECTED, collected, COLLECTED),
+                                       (names.METADATA, metadata, METADATA), (names.LINKS, [], LINKS)):
+                rows.sort(key=lambda row: (row["domain_key"], row["url_key"]))
+                write_table(folder / name, pa.Table.from_pylist(rows, schema=schema))
+            write_table(folder / names.SERVERS, servers)
+            manifest |= {"counts": {}}
+
+    def keyed(self, url: str) -> dict:
+        server = self.keys.server(server_of(url))
+        return {"domain_key": server.domain_key, "url_key": self.keys.of(url), "server_key": server.key, "url": url}
+
+    def verify(self, plan: Plan) -> dict:
+        report, fixed = work(self.crawl, self.crawl.path, plan, self.books.log)
+        commit(self.crawl.path, entry_of(plan, fixed, self.books.log))
+        self.books.refresh()
+        return report
+
+    def absorb(self, block: int) -> dict:
+        return self.verify(self.plan(ABSORB, block))
+
+    def grow(self, block: int) -> dict:
+        return self.verify(self.plan(GROW, block))
+
+    def absorb_all(self) -> None:
+        for view in self.books.views():
+            if view.pending:
+                self.absorb(view.block)
+
+    def delete(self, keep: int = 0) -> None:
+        delete_superseded(self.books, keep)
+
+    def rows(self) -> dict[str, dict]:
+        """Every known URL with its columns, over all blocks."""
+        known = {}
+        for block in range(self.books.log.blocks):
+            generation = open_generation(self.crawl.path, block, self.books.log.generation(block))
+            for row in iterate_generation(self.crawl.path, generation):
+                assert row["url"] not in known, "one URL in two blocks"
+                known[row["url"]] = {**row, "block": block}
+        return known
