@@ -18,7 +18,7 @@ def open_array(path: Path, dtype: str) -> np.ndarray:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except ValueError:
         array = read_small_array(path)
-    except OSError as error:
+    except (OSError, EOFError) as error:
         raise Damaged(path, f"expected an .npy file, found {error}") from None
     if array.dtype != np.dtype(dtype) or array.ndim != 1:
         raise Damaged(path, f"expected a column of {dtype}, found {array.ndim} dimensions of {array.dtype}")

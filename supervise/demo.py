@@ -91,8 +91,8 @@ def run(arguments) -> int:
 
 def start_web(state: Path) -> subprocess.Popen:
     """Synthweb on the port that this demonstration had before, or on a free one; it ends when we do."""
-    ready = state / "ready.json"
-    port = json.loads(ready.read_bytes())["port"] if ready.exists() else 0
+    ready, kept_port = state / "ready.json", state / "port"
+    port = int(kept_port.read_text()) if kept_port.exists() else 0  # the URLs of a demonstration that goes on name it
     ready.unlink(missing_ok=True)
     command = [sys.executable, "-P", "-m", "synthweb", "serve", "--seed", str(WEB_SEED), "--servers", str(WEB_SERVERS),
                "--port", str(port), "--state", str(state), "--until-eof"]
@@ -103,6 +103,7 @@ def start_web(state: Path) -> subprocess.Popen:
             server.kill()
             raise TryLater("the demonstration's web did not start (see above); another demonstration may be using its port")
         time.sleep(0.02)
+    kept_port.write_text(str(json.loads(ready.read_bytes())["port"]))
     return server
 
 

@@ -30,6 +30,7 @@ class Display:
         self._stage = "starting"
         self._stage_began = self._began
         self._figures: dict = {}
+        self.memory_bytes = lambda: 0  # of the stage that runs
 
     def __enter__(self):
         if self._live:
@@ -117,7 +118,7 @@ class Display:
         seconds = time.monotonic() - self._began
         tally = self.tally
         table = Table.grid(padding=(0, 2))
-        table.add_row("now", f"{self._where()}  {self._figures_text()}")
+        table.add_row("now", f"{self._where()}  {self._figures_text()}  [{size(self.memory_bytes())} of memory]")
         table.add_row("run", f"{tally.cycles} cycles, {tally.answered} pages, {tally.answered / max(seconds, 1):.0f}/s, "
                              f"{size(tally.bytes)}, {tally.failed} failed, {tally.refused} refused, {seconds:.0f} s")
         return Group(table)

@@ -48,6 +48,7 @@ class Session:
         stages_of = self.config.supervisor
         books = Books(self.crawl)
         stages = Stages(books, lock, stages_of.stop_grace_s, self.display.progress, self.display.line)
+        self.display.memory_bytes = stages.memory_bytes
         ring = Ring(books, self.config, stages, self.display.tell)
         async with trio.open_nursery() as nursery:
             await nursery.start(watch_signals, stages, self.display)

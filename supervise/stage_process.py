@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
+import psutil
 import trio
 
 from contract.crawl_folder import LOCK_VARIABLE
@@ -27,6 +28,7 @@ class Stages:
         self._on_progress = on_progress
         self._on_line = on_line
         self._alive_read, self._alive_write = os.pipe()  # the write end dies with this process
+        self._process: trio.Process | None = None
         self.stopping = trio.Event()
 
     async def run(self, stage: str, cycle: int) -> int:
@@ -40,6 +42,7 @@ class Stages:
             pass_fds=(self._lock, self._alive_read, progress_write), start_new_session=True,
         )
         os.close(progress_write)
+        self._process = process
         async with trio.open_nursery() as outer:
             outer.start_soon(self._end_when_stopping, process)
             with trio.move_on_after(float("inf")) as reading:
@@ -49,7 +52,15 @@ class Stages:
                     await process.wait()
                     reading.deadline = trio.current_time() + PIPES_GRACE_S
             outer.cancel_scope.cancel()
+        self._process = None
         return process.returncode
+
+    def memory_bytes(self) -> int:
+        """Resident memory of the stage that runs, 0 where none does."""
+        try:
+            return psutil.Process(self._process.pid).memory_info().rss if self._process else 0
+        except psutil.Error:
+            return 0
 
     async def _end_when_stopping(self, process) -> None:
         await self.stopping.wait()

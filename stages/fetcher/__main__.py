@@ -32,10 +32,11 @@ from contract.config import Fetcher
 from contract.errors import TryLater, Usage
 from contract.plan import CRAWL, read_plan
 from contract.stage import describe_inputs, live_with_supervisor, open_inputs
-from stages.fetcher.download import Job, download, say
+from stages.fetcher.download import Job, download
 from stages.fetcher.slots import FileSlots, MemorySlots
+from stages.fetcher.stopping import say
 from stages.fetcher.url_list import read_known_servers, read_list, read_scheduled
-from storage.publish import describe, is_published, make_folder, publishing
+from storage.publish import ASIDE, describe, is_published, make_folder, publishing
 
 
 def main() -> int:
@@ -64,7 +65,7 @@ def fetch_cycle(arguments) -> int:
         folder = cycle_folder / names.FETCHER
         if arguments.out:
             folder = arguments.out
-            expect_unpublished(folder)
+            expect_ours(folder)
         elif is_published(folder):
             say(f"cycle {plan.cycle} is fetched already: {folder / names.MANIFEST}")
             return 0
@@ -87,7 +88,7 @@ def fetch_list(arguments) -> int:
     if arguments.out is None:
         raise Usage("--out DIR: name the folder for the pages of your list")
     config = load_configuration(arguments)
-    expect_unpublished(arguments.out)
+    expect_ours(arguments.out)
     urls = read_list(arguments.list)
     warn_without_contact(config.fetcher)
     make_folder(arguments.out)
@@ -105,9 +106,15 @@ def fetch_list(arguments) -> int:
     return 0
 
 
-def expect_unpublished(folder: Path) -> None:
+def expect_ours(folder: Path) -> None:
+    """Usage unless the folder is new, empty or an unfinished one of ours: what lies there would be published too."""
     if is_published(folder):
         raise Usage(f"{folder} is finished already ({names.MANIFEST} is there): name another folder, or remove it")
+    if folder.exists() and not folder.is_dir():
+        raise Usage(f"{folder} is no folder")
+    others = [path.name for path in folder.glob("*") if path.name != names.PAGES and not path.name.startswith(ASIDE)]
+    if others:
+        raise Usage(f"{folder} holds other files ({others[0]}): name an empty or a new folder")
 
 
 def hold_folder(folder: Path) -> int:

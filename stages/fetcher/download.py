@@ -4,10 +4,6 @@ The loop starts what may be started, then waits for the nearest of: a transfer t
 ready, a sync that is due, a name that was resolved, a signal. Nothing in it waits for the disk or for DNS.
 """
 
-import os
-import signal
-import sys
-import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +14,7 @@ import trio
 
 from contract import names
 from contract.config import Fetcher
-from contract.errors import EX_TEMPFAIL, TryLater
+from contract.errors import TryLater
 from contract.stage import Progress
 from contract.tables import FAILED, REFUSED, ROBOTS
 from stages.fetcher.engine import Engine, allow_descriptors
@@ -30,9 +26,9 @@ from stages.fetcher.resolver import Address, Resolver
 from stages.fetcher.resume import read_history, remove_asides
 from stages.fetcher.servers import HostWork, Known, Server, gather_work
 from stages.fetcher.slots import FileSlots, MemorySlots, slot_of
+from stages.fetcher.stopping import Clock, Stop, say
 from stages.fetcher.tally import Tally
 
-STOP_GRACE_MS = 3_000  # for what is in flight, well below the supervisor's stop_grace_s
 RESOLVING_MAX = 32  # look-ups at once: below trio's 40 threads
 TURNS_AT_ONCE = 500  # hosts served, and URLs refused, before sockets and signals get their turn
 IDLE_MAX_S = 0.5  # the pace of progress
@@ -49,16 +45,6 @@ class Job:
     on_final: Callable[[str, str, int, int], None]  # URL, status or reason, bytes, ms
 
 
-class Clock:
-    """The time of day in ms; steady even where somebody sets the clock meanwhile."""
-
-    def __init__(self):
-        self._offset_ns = time.time_ns() - time.monotonic_ns()
-
-    def now_ms(self) -> int:
-        return (time.monotonic_ns() + self._offset_ns) // 1_000_000
-
-
 class Result(NamedTuple):
     counts: dict[str, int]  # over all attempts
     not_reached: list[str]
@@ -73,7 +59,7 @@ def download(job: Job) -> Result:
         raise first_error(group) from None
     finally:
         run.close()
-    if run.is_stopped:
+    if run.stop.is_wanted:
         raise TryLater("interrupted: run it again to go on")
     remove_asides(job.folder)
     return Result(run.tally.counts(), [url for url in job.urls if url in run.left])
@@ -106,7 +92,7 @@ class Download:
         self._politeness = Politeness(job.slots, round(job.config.delay_s * 1000))
         self._asked: dict[Exchange, tuple[HostWork, Server]] = {}
         self._progress = Progress(names.FETCHER)
-        self._stop_by_ms: int | None = None
+        self.stop = Stop(self._clock)
         self._transfers_max = allow_descriptors(job.config.transfers_max)
         if self._transfers_max < job.config.transfers_max:
             say(f"the limit on open files leaves room for {self._transfers_max} transfers, "
@@ -117,17 +103,13 @@ class Download:
         if history.next_number == 0 or (hosts and began_at_ms < self._ends_at_ms):
             self._repository.open_file(began_at_ms)
 
-    @property
-    def is_stopped(self) -> bool:
-        return self._stop_by_ms is not None
-
     def close(self) -> None:
         self._engine.close()
         self._repository.close()
 
     async def run(self) -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._listen)
+            nursery.start_soon(self.stop.listen, self._engine.wake)
             while True:
                 self._start_what_may(now_ms := self._clock.now_ms(), nursery)
                 if self._is_finished(now_ms):
@@ -143,11 +125,11 @@ class Download:
         self._tell()
 
     def _may_start(self, now_ms: int) -> bool:
-        return not self.is_stopped and now_ms < self._ends_at_ms
+        return not self.stop.is_wanted and now_ms < self._ends_at_ms
 
     def _is_finished(self, now_ms: int) -> bool:
         if self._engine.in_flight:
-            return self.is_stopped and now_ms >= self._stop_by_ms
+            return self.stop.is_overdue(now_ms)
         if not self._may_start(now_ms):
             return True
         next_at_ms = self._politeness.next_at()
@@ -182,7 +164,7 @@ class Download:
     async def _resolve(self, host: HostWork) -> None:
         address, reason = await self._resolver.resolve(host.name)
         self._resolving -= 1
-        if not self.is_stopped:
+        if not self.stop.is_wanted:
             self._take_address(host, address, reason)
         self._engine.wake()
 
@@ -271,19 +253,6 @@ class Download:
             host, _ = self._asked.pop(exchange)
             self._politeness.end(host, now_ms, has_more=False)
 
-    async def _listen(self) -> None:
-        """The first signal ends the work in order, the second at once."""
-        wanted = [signal.SIGTERM]
-        if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # ignored under a supervisor, which stops us itself
-            wanted.append(signal.SIGINT)
-        with trio.open_signal_receiver(*wanted) as signals:
-            async for _ in signals:
-                if self.is_stopped:
-                    os._exit(EX_TEMPFAIL)
-                say(f"stopping: up to {STOP_GRACE_MS // 1000} s for {self._engine.in_flight} requests in flight")
-                self._stop_by_ms = self._clock.now_ms() + STOP_GRACE_MS
-                self._engine.wake()
-
     def _tell(self) -> None:
         counts = self.tally.counts()
         self._progress.tell(
@@ -291,6 +260,3 @@ class Download:
             errors=dict(self.tally.errors), listed=counts["listed"],
         )
 
-
-def say(text: str) -> None:
-    print(f"fetcher: {text}", file=sys.stderr, flush=True)

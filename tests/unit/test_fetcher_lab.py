@@ -1,5 +1,6 @@
 """A web of raw sockets for the fetcher's tests: every byte that goes either way is the test's own, and is recorded."""
 
+import io
 import os
 import re
 import socket
@@ -9,14 +10,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
-from contract import names, warc
+from contract import crawl_folder, names, warc
+from contract.command import run
 from contract.config import Fetcher
+from contract.crawl_folder import hold_lock
 from contract.warc import Record
+from stages.fetcher.__main__ import main
 from stages.fetcher.download import Job, Result, download
 from stages.fetcher.resume import list_page_files
 from stages.fetcher.slots import MemorySlots
@@ -174,9 +180,9 @@ def outcome_of(record: Record) -> tuple[str, str]:
     return record.get(warc.OUTCOME), record.get(warc.REASON)
 
 
-def start_fetcher(*arguments, **environment) -> subprocess.Popen:
+def start_fetcher(*arguments, pass_fds=(), **environment) -> subprocess.Popen:
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "stages.fetcher", *map(str, arguments)], cwd=ROOT, text=True,
+        [sys.executable, "-m", "stages.fetcher", *map(str, arguments)], cwd=ROOT, text=True, pass_fds=pass_fds,
         env=os.environ | environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )
 
@@ -187,8 +193,28 @@ def run_fetcher(*arguments, **environment) -> subprocess.CompletedProcess:
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
+def run_here(*arguments) -> subprocess.CompletedProcess:
+    """The command in this process, which saves the start of another; the crawl's lock is given back, as at its end."""
+    out, err, locks = io.StringIO(), io.StringIO(), []
+
+    def hold(crawl):
+        locks.append(hold_lock(crawl))
+        return locks[-1]
+
+    words = ["bin/fetcher", *map(str, arguments)]
+    try:
+        with patch.object(sys, "argv", words), patch.object(crawl_folder, "hold_lock", hold):
+            with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
+                run(main, names.FETCHER)
+    finally:
+        for lock in locks:
+            os.close(lock)
+    return subprocess.CompletedProcess(words, ended.value.code, out.getvalue(), err.getvalue())
+
+
 def override(**settings) -> list[str]:
-    return [word for key, value in settings.items() for word in ("--set", f"fetcher.{key}={str(value).lower() if isinstance(value, bool) else value}")]
+    values = {key: str(value).lower() if isinstance(value, bool) else value for key, value in settings.items()}
+    return [word for key, value in values.items() for word in ("--set", f"fetcher.{key}={value}")]
 
 
 # Valid from 2000 to 9999 for tls.test, and its own authority.

@@ -190,7 +190,8 @@ def test_killed_at_any_point_it_goes_on(tmp_path, sync_every_pages):
         urls = [f"http://{name}.test:{server.port}/{n}" for n in range(12) for name in ("one", "two")]
         (tmp_path / "urls.txt").write_text("\n".join(urls))
         command = [tmp_path / "urls.txt", "--out", out, *override(
-            delay_s=0, hosts_file=hosts, allow_private_addresses=True, sync_every_pages=sync_every_pages, warc_file_max_bytes=2000,
+            delay_s=0, hosts_file=hosts, allow_private_addresses=True, sync_every_pages=sync_every_pages,
+            warc_file_max_bytes=2000,
         )]
         for hold_from in (2, 9, 18):
             stopper.hold_from = hold_from

@@ -1,0 +1,55 @@
+"""How a run ends before its work does: signals, and the one clock that its moments are told by."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+
+import trio
+
+from contract.errors import EX_TEMPFAIL
+
+GRACE_MS = 3_000  # for what is in flight, well below the supervisor's stop_grace_s
+
+
+def say(text: str) -> None:
+    print(f"fetcher: {text}", file=sys.stderr, flush=True)
+
+
+class Clock:
+    """The time of day in ms; steady even where somebody sets the clock meanwhile."""
+
+    def __init__(self):
+        self._offset_ns = time.time_ns() - time.monotonic_ns()
+
+    def now_ms(self) -> int:
+        return (time.monotonic_ns() + self._offset_ns) // 1_000_000
+
+
+class Stop:
+    """Whether somebody has asked us to end, and until when what is in flight may go on."""
+
+    def __init__(self, clock: Clock):
+        self._clock = clock
+        self._by_ms: int | None = None
+
+    @property
+    def is_wanted(self) -> bool:
+        return self._by_ms is not None
+
+    def is_overdue(self, now_ms: int) -> bool:
+        return self.is_wanted and now_ms >= self._by_ms
+
+    async def listen(self, on_stop: Callable[[], None]) -> None:
+        """The first signal ends the work in order, the second at once. Runs until cancelled."""
+        wanted = [signal.SIGTERM]
+        if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # ignored under a supervisor, which stops us itself
+            wanted.append(signal.SIGINT)
+        with trio.open_signal_receiver(*wanted) as signals:
+            async for _ in signals:
+                if self.is_wanted:
+                    os._exit(EX_TEMPFAIL)
+                say(f"stopping: up to {GRACE_MS // 1000} s for what is in flight")
+                self._by_ms = self._clock.now_ms() + GRACE_MS
+                on_stop()

@@ -1,0 +1,80 @@
+"""The documents name every key, format, column, exit code and command that there is."""
+
+import re
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from contract import config, errors, log, names, tables
+from contract import generation as generation_format
+from contract.warc import FINAL, OUTCOME, REASON, ROBOTS, TIMES
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+FORMATS = (ROOT / "docs/formats.md").read_text()
+OPERATIONS = (ROOT / "docs/operations.md").read_text()
+STATES = (ROOT / "docs/states.md").read_text()
+COMMANDS = sorted(path.name for path in (ROOT / "bin").iterdir())
+
+
+def word_in(word: str, text: str) -> bool:
+    return re.search(rf"(?<![\w]){re.escape(word)}(?![\w])", text) is not None
+
+
+@pytest.mark.parametrize("name", [name for name in dir(tables) if hasattr(getattr(tables, name), "names")])
+def test_every_column_of_every_table_is_documented(name):
+    missing = [column for column in getattr(tables, name).names if not word_in(column, FORMATS)]
+    assert not missing
+
+
+def test_every_column_of_a_generation_is_documented():
+    columns = [*generation_format.COLUMNS, *(f"collected_{name}" for name in generation_format.SIDE_COLUMNS), *generation_format.SERVERS.names]
+    assert [column for column in columns if not word_in(column, FORMATS)] == []
+
+
+def test_every_file_name_is_documented():
+    files = [value for name, value in vars(names).items() if name.isupper() and isinstance(value, str)]
+    assert [name for name in files if name.removesuffix(".parquet") not in FORMATS] == []
+    assert [header for header in (FINAL, OUTCOME, REASON, ROBOTS, TIMES) if header not in FORMATS] == []
+    assert [kind for kind in log.KINDS if f"`{kind}`" not in FORMATS] == []
+
+
+def test_every_state_is_documented():
+    assert [state for state in tables.STATES if state not in FORMATS] == []
+    assert [state for state in tables.STATES if state.replace("_", " ") not in STATES] == []
+
+
+def test_every_exit_code_is_documented():
+    codes = {value for name, value in vars(errors).items() if name.startswith("EX_")}
+    assert [code for code in codes if not re.search(rf"^\| {code} \|", OPERATIONS, re.M)] == []
+
+
+def test_pipeline_toml_has_every_key_with_a_comment():
+    text = (ROOT / "pipeline.toml").read_text()
+    read = tomllib.loads(text)
+    wanted = {section: {part.name for part in fields(kind)} for section, kind in config.SECTIONS.items()}
+    assert {section: set(table) for section, table in read.items()} == wanted
+    for keys in wanted.values():
+        for key in keys:
+            assert re.search(rf"^{key} = .*#", text, re.M), f"{key} has no comment"
+
+
+def test_readme_and_operations_name_every_command():
+    readme = (ROOT / "README.md").read_text()
+    assert [command for command in COMMANDS if f"bin/{command}" not in readme + OPERATIONS] == []
+
+
+def test_links_between_documents_lead_somewhere():
+    for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("stages/*/README.md"), *ROOT.glob("synthweb/*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+@pytest.mark.parametrize("folder", ["stages/scheduler", "stages/fetcher", "stages/extractor", "stages/verifier", "synthweb"])
+def test_each_program_has_a_short_readme_that_names_its_files(folder):
+    text = (ROOT / folder / "README.md").read_text()
+    assert len(text.splitlines()) <= 40
+    if folder.startswith("stages/"):
+        modules = [path.name for path in (ROOT / folder).glob("*.py") if path.name != "__init__.py"]
+        assert [name for name in modules if name not in text] == []

@@ -1,0 +1,104 @@
+"""The command on a list of one's own: what it reads, what it prints, how it ends."""
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from contract import names, warc
+from contract.config import Fetcher
+from contract.errors import BadConfiguration
+from contract.tables import URL_LIST
+from stages.fetcher.identity import find_version, user_agent
+from stages.fetcher.url_list import read_list
+from storage.publish import verify
+from storage.tables import write_table
+from tests.unit.test_fetcher_lab import RawServer, finals_in, ok, override, pages_of, records_in, run_fetcher, run_here
+
+
+@pytest.fixture
+def hosts(tmp_path):
+    path = tmp_path / "hosts"
+    path.write_text("127.0.0.1 one.test\n")
+    return override(delay_s=0, hosts_file=path, allow_private_addresses=True)
+
+
+def test_a_text_is_read_line_by_line_and_junk_is_named(tmp_path, capsys):
+    path = tmp_path / "urls.txt"
+    path.write_bytes(
+        b"\xef\xbb\xbfhttp://A.test\r\n\r\n# a comment\r\nhttp://a.test/#again\nnot a url\n  https://b.test/x y \r\n"
+        b"mailto:a@b.test\nhttp://\xff.test/\nhttp://\x00\n//no.scheme/\nhttp://u:p@c.test/?\nhttp://a.test/\xc3\xa9"
+    )
+    assert read_list(path) == ["http://a.test/", "https://b.test/x%20y", "http://c.test/", "http://a.test/%C3%A9"]
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split(" passed over: ")[0].rpartition(" ")[2] for line in said] == ["5", "7", "8", "9", "10"]
+    assert "other scheme: mailto:a@b.test" in said[1] and "expected UTF-8" in said[2]
+    assert all(line.isprintable() for line in said)
+
+
+def test_a_list_of_one_s_own_is_fetched_and_told(tmp_path, hosts):
+    with RawServer(pages_of({"/a": ok(b"abc"), "/b": b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"})) as server:
+        origin = f"http://one.test:{server.port}"
+        path = tmp_path / "urls.txt"
+        path.write_text(f"{origin}/a\njunk\n{origin}/a\n{origin}/b\nhttp://nowhere.test/\n")
+        done = run_fetcher(path, "--out", tmp_path / "out", *hosts)
+        again = run_here(path, "--out", tmp_path / "out", *hosts)
+    assert done.returncode == 0 and "line 2 passed over" in done.stderr
+    assert "fetcher.contact is not set" in done.stderr and done.stderr.count("contact") == 1
+    lines = sorted(line.split() for line in done.stdout.splitlines())
+    assert [(what, size, url) for what, size, _, url in lines] == [
+        ("200", str(len(ok(b"abc"))), f"{origin}/a"), ("500", "38", f"{origin}/b"), ("not_reached", "0", "http://nowhere.test/"),
+    ]
+    manifest = json.loads((tmp_path / "out" / names.MANIFEST).read_text())
+    assert manifest["stage"] == "fetcher" and list(manifest["inputs"]) == ["urls.txt"]
+    assert list(manifest["files"]) == ["Repositorio_de_Paginas/00000.warc.zst"]
+    for name, description in manifest["files"].items():
+        verify(tmp_path / "out" / name, description)
+    assert manifest["counts"]["listed"] == 3 and manifest["counts"]["requests"] == 3
+    request = next(record for record in records_in(tmp_path / "out") if record.type == "request")
+    assert f"User-Agent: Coletor/{find_version()}\r\n".encode() in request.block
+    assert again.returncode == 64 and "is finished already" in again.stderr
+
+
+def test_a_table_is_a_list_too(tmp_path, hosts):
+    with RawServer(pages_of({"/a": ok()})) as server:
+        url = f"http://one.test:{server.port}/a"
+        row = {"order": 0, "url": url, "domain_key": 1, "url_key": 2, "server_key": 3, "depth": 0}
+        write_table(tmp_path / "list.parquet", pa.Table.from_pylist([row], URL_LIST))
+        done = run_here(tmp_path / "list.parquet", "--out", tmp_path / "out", *hosts, "--set", "fetcher.warc_compression=gzip")
+    assert done.returncode == 0 and finals_in(tmp_path / "out")[url].get(warc.OUTCOME) == "answered"
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 no")
+    bad = run_here(tmp_path / "bad.parquet", "--out", tmp_path / "other")
+    assert bad.returncode == 65 and "expected a Parquet file" in bad.stderr
+
+
+@pytest.mark.parametrize("arguments, code, words", [
+    ([], 64, "name either a cycle"),
+    (["{}/urls.txt"], 64, "--out DIR"),
+    (["{}/none.txt", "--out", "{}/out"], 64, "expected a list of URLs"),
+    (["{}/urls.txt", "--cycle", "1", "--out", "{}/out"], 64, "name either a cycle"),
+    (["{}/urls.txt", "--out", "{}"], 64, "holds other files (urls.txt)"),
+    (["{}/urls.txt", "--out", "{}/urls.txt"], 64, "is no folder"),
+    (["--cycle", "1", "--set", "fetcher.delay_s=1"], 64, "plan"),
+    (["--cycle", "1", "--crawl", "{}/none"], 78, "is no crawl folder"),
+    (["--bogus"], 64, "--help"),
+    (["{}/urls.txt", "--out", "{}/out", "--set", "fetcher.bogus=1"], 78, "bogus"),
+    (["{}/urls.txt", "--out", "{}/out", "--set", "fetcher.agent=a b"], 78, "fetcher.agent"),
+    (["{}/urls.txt", "--out", "{}/out", "--set", "fetcher.hosts_file={}/none"], 78, "fetcher.hosts_file"),
+])
+def test_mistakes_are_told_with_their_exit_code(tmp_path, arguments, code, words):
+    (tmp_path / "urls.txt").write_text("http://one.test/\n")
+    done = run_here(*(argument.format(tmp_path) for argument in arguments))
+    assert done.returncode == code and words in done.stderr and "Traceback" not in done.stderr, done.stderr
+
+
+def test_help_is_the_manual():
+    done = run_here("--help")
+    assert done.returncode == 0 and "Example:" in done.stdout and "Repositorio_de_Paginas" in done.stdout
+
+
+def test_the_agent_cannot_smuggle_a_header():
+    assert user_agent(Fetcher(agent="Bot", contact="https://a.test/")) == f"Bot/{find_version()} (+https://a.test/)"
+    for settings in ({"agent": "A\r\nX: y"}, {"agent": ""}, {"contact": "a\r\nb"}, {"contact": "a) (b"}):
+        with pytest.raises(BadConfiguration):
+            user_agent(Fetcher(**settings))

@@ -1,0 +1,129 @@
+"""Arrays, frames, tables and text segments: what goes in comes out, and damage is named."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from storage import frames, tables, text_segments
+from storage.arrays import find_in_sorted, interleave, merge_sorted, open_array, rank_in_run, starts_of_runs, write_array
+from storage.errors import Damaged, UnknownFormat
+
+keys = st.one_of(st.sampled_from([0, 1, 2**63, 2**64 - 1]), st.integers(0, 2**64 - 1))
+key_sets = st.sets(keys, max_size=30)
+
+
+def as_array(values):
+    return np.array(sorted(values), np.uint64)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(key_sets, key_sets)
+def test_set_operations_agree_with_sets(left, right):
+    a, b = as_array(left), as_array(right)
+    in_a, in_b = find_in_sorted(a, b)
+    assert set(a[in_a].tolist()) == left & right and a[in_a].tolist() == b[in_b].tolist()
+    only = as_array(right - left)
+    merged, a_places, b_places = merge_sorted(a, only)
+    assert merged.tolist() == sorted(left | right)
+    assert interleave(a, only, a_places, b_places).tolist() == merged.tolist()
+
+
+def test_runs():
+    values = np.array([3, 3, 5, 9, 9, 9])
+    assert starts_of_runs(values).tolist() == [0, 2, 3] and rank_in_run(values).tolist() == [0, 1, 0, 0, 1, 2]
+    assert not len(starts_of_runs(values[:0])) and not len(rank_in_run(values[:0]))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 1000])
+def test_columns_come_back(tmp_path, rows):
+    write_array(tmp_path / "x.npy", np.arange(rows, dtype="u8"))
+    assert open_array(tmp_path / "x.npy", "u8").tolist() == list(range(rows))
+    with pytest.raises(Damaged, match="expected a column of u4"):
+        open_array(tmp_path / "x.npy", "u4")
+
+
+@pytest.mark.parametrize("content", [b"", b"junk", b"\x93NUMPY\x01\x00"])
+def test_a_broken_column_is_damage(tmp_path, content):
+    (tmp_path / "x.npy").write_bytes(content)
+    with pytest.raises(Damaged, match="x.npy"):
+        open_array(tmp_path / "x.npy", "u8")
+
+
+def test_a_column_of_python_objects_is_never_loaded(tmp_path):
+    np.save(tmp_path / "x.npy", np.array([{"a": 1}], object), allow_pickle=True)
+    with pytest.raises(Damaged):
+        open_array(tmp_path / "x.npy", "u8")
+
+
+@pytest.mark.parametrize("codec", [frames.Zstd(), frames.Gzip()])
+def test_members_stand_alone(codec):
+    parts = [b"one", b"", b"x" * 300_000]
+    data = memoryview(b"".join(codec.compress(part) for part in parts))
+    place, found = 0, []
+    while place < len(data):
+        part, place = frames.read_member(data, place, 1 << 20)
+        found.append(part)
+    assert found == parts
+    with pytest.raises(frames.TooLong):
+        frames.read_member(memoryview(codec.compress(b"x" * 1000)), 0, 999)
+    whole = codec.compress(b"some content that is long enough to be cut anywhere")
+    for length in range(1, len(whole)):
+        with pytest.raises(frames.Torn):
+            frames.read_member(memoryview(whole[:length]), 0, 1 << 20)
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 0x40
+    with pytest.raises((frames.Broken, frames.Torn)):
+        frames.read_member(memoryview(bytes(flipped)), 0, 1 << 20)
+    with pytest.raises(frames.Broken):
+        frames.read_member(memoryview(b"plain text"), 0, 1 << 20)
+
+
+def test_texts_come_back_in_any_order(tmp_path):
+    texts = [b"http://a.test/%d" % number for number in range(20_000)]
+    robots = b"User-agent: *\nDisallow: /\n\nline\n" * 10_000
+    places = text_segments.write_segment(tmp_path / "7", 7, [*texts, robots, b""])
+    order = np.random.default_rng(1).permutation(len(texts))
+    assert text_segments.read_texts(tmp_path, str, places[order]) == [texts[place] for place in order]
+    assert text_segments.read_texts(tmp_path, str, places[-2:], np.array([len(robots), 0])) == [robots, b""]
+    assert text_segments.segments_of(np.append(places, text_segments.NO_TEXT)).tolist() == [7]
+
+
+def test_a_broken_segment_is_damage(tmp_path):
+    places = text_segments.write_segment(tmp_path / "0", 0, [b"http://a.test/"] * 10)
+    whole = (tmp_path / "0").read_bytes()
+    for content in (b"", whole[:-1], whole[1:], whole[:8] + b"\xff" * 8 + whole[16:]):
+        (tmp_path / "0").write_bytes(content)
+        with pytest.raises(Damaged):
+            text_segments.read_texts(tmp_path, str, places)
+    (tmp_path / "0").unlink()
+    with pytest.raises(Damaged, match="found no file"):
+        text_segments.read_texts(tmp_path, str, places)
+
+
+SCHEMA = pa.schema([pa.field("x", pa.uint64(), nullable=False)])
+
+
+def test_the_same_rows_are_the_same_bytes(tmp_path):
+    table = pa.table({"x": pa.array(range(20_000), pa.uint64())}, schema=SCHEMA)
+    for name in ("a", "b"):
+        tables.write_table(tmp_path / name, table)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert tables.column(tables.read_table(tmp_path / "a", SCHEMA, row_groups=[1]), "x")[0] == tables.ROW_GROUP_ROWS
+
+
+def test_other_columns_other_versions_and_damage(tmp_path):
+    path = tmp_path / "t.parquet"
+    tables.write_table(path, pa.table({"y": pa.array([1], pa.uint64())}))
+    with pytest.raises(Damaged, match="expected columns"):
+        tables.read_table(path, SCHEMA)
+    pa.parquet.write_table(pa.table({"x": [1]}, schema=SCHEMA.with_metadata({"coletor.format": "2"})), path)
+    with pytest.raises(UnknownFormat, match="format version 2, this program reads version 1"):
+        tables.read_table(path, SCHEMA)
+    tables.write_table(path, pa.table({"x": pa.array(range(5000), pa.uint64())}, schema=SCHEMA))
+    whole = path.read_bytes()
+    for content in (b"", whole[:-5], whole[:100], b"x" * 100, whole[:600] + bytes(64) + whole[664:]):
+        path.write_bytes(content)
+        with pytest.raises(Damaged, match="t.parquet"):
+            tables.read_table(path, SCHEMA)

@@ -1,0 +1,50 @@
+"""Whose turn it is, and when N grows: decisions without files or a clock."""
+
+from contract.config import Blocks
+from supervise.turns import BlockView, Done, Sleep, Turn, must_grow, next_turn
+
+NOW = 1_000
+
+
+def due(block, **more):
+    return BlockView(block, waiting=1, earliest_due_ms=0, **more)
+
+
+def test_the_oldest_turn_comes_first_and_ties_go_by_number():
+    assert next_turn([due(0, last_turn=5), due(1, last_turn=3)], NOW) == Turn("crawl", 1)
+    assert next_turn([due(2), due(1)], NOW) == Turn("crawl", 1)
+
+
+def test_at_constant_n_turns_go_round():
+    last = dict.fromkeys(range(4), -1)
+    order = []
+    for position in range(12):
+        turn = next_turn([due(block, last_turn=last[block]) for block in last], NOW)
+        last[turn.block] = position
+        order.append(turn.block)
+    assert order == [0, 1, 2, 3] * 3
+
+
+def test_pending_rows_and_nothing_to_fetch_is_an_absorb_turn():
+    assert next_turn([BlockView(0, pending=True), due(1, last_turn=4)], NOW) == Turn("absorb", 0)
+    assert next_turn([due(0, pending=True)], NOW) == Turn("crawl", 0), "its own turn absorbs them as well"
+    later = BlockView(0, waiting=1, earliest_due_ms=NOW + 1, pending=True)
+    assert next_turn([later], NOW) == Turn("absorb", 0)
+
+
+def test_what_is_due_later_is_slept_for():
+    views = [BlockView(0, waiting=2, earliest_due_ms=NOW + 50), BlockView(1, waiting=1, earliest_due_ms=NOW + 20), BlockView(2)]
+    assert next_turn(views, NOW) == Sleep(NOW + 20)
+
+
+def test_done_tells_whether_something_is_held_up():
+    assert next_turn([BlockView(0), BlockView(1, known=5)], NOW) == Done(blocked=False)
+    assert next_turn([due(0, free=False), BlockView(1)], NOW) == Done(blocked=True)
+
+
+def test_growth():
+    bounds = Blocks(servers_max=10, urls_max=100)
+    assert not must_grow([BlockView(0, known=100, servers=10)], bounds)
+    assert must_grow([BlockView(0, known=101, servers=1, largest_domain_known=50)], bounds)
+    assert must_grow([BlockView(0), BlockView(1, known=1, servers=11, largest_domain_servers=5)], bounds)
+    assert not must_grow([BlockView(0, known=101, servers=11, largest_domain_known=90, largest_domain_servers=9)], bounds), "no split divides a domain"
