@@ -9,7 +9,10 @@ from storage.errors import Damaged
 
 
 def write_array(path: Path, array: np.ndarray) -> None:
-    np.save(path, np.ascontiguousarray(array), allow_pickle=False)
+    array = np.ascontiguousarray(array)
+    with open(path, "wb") as file:  # np.save(path) reports a full disk without its error number
+        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+        file.write(array.view(np.uint8).data if len(array) else b"")
 
 
 def open_array(path: Path, dtype: str) -> np.ndarray:

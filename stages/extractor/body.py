@@ -7,8 +7,8 @@ from contract.warc import HttpMessage
 
 ENCODINGS_MAX = 2  # twice compressed happens by mistake, more often only by malice
 MEMBERS_MAX = 64  # of gzip, in one body; each costs a copy of what follows it
-_GZIP, _ZLIB, _RAW = 31, 15, -15  # zlib's numbers of the three wrappers
-_WRAPPERS = {"gzip": (_GZIP,), "x-gzip": (_GZIP,), "deflate": (_ZLIB, _RAW)}  # servers send deflate in both forms
+_EITHER, _NONE = 47, -15  # zlib's numbers for 'gzip or zlib wrapper' and for none
+_WRAPPERS = {"gzip": (_EITHER,), "x-gzip": (_EITHER,), "deflate": (_EITHER, _NONE)}  # servers send deflate with and without
 _CHUNK = re.compile(rb"[ \t]*([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
 
 
@@ -62,7 +62,7 @@ def decompress_members(data: bytes, wrapper: int, most_bytes: int) -> bytes | No
                 return None
             data = b""
         else:
-            data = decoder.unused_data if wrapper == _GZIP else b""
+            data = decoder.unused_data
         pieces.append(piece)
         room -= len(piece)
     return b"".join(pieces)

@@ -110,7 +110,10 @@ def depth_limit(html: bytes) -> int:
         steps += len(opened)
         if steps > STEPS_MAX:
             return found.start()
-        if name in _VOID:
+        if name in _VOID or not closes and opened and opened[-1] == name and name in _CLOSES:
+            continue
+        if closes and opened and opened[-1] == name and name not in _SCOPES:
+            opened.pop()
             continue
         inside = opened[scopes[-1]] if scopes else b""
         if closes:

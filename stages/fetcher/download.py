@@ -83,7 +83,8 @@ class Download:
         self.tally = Tally(len(self.left))
         for event in history.past:
             ends = event.is_final and event.url in self.left  # not: a URL of another list that was fetched here before
-            self.left -= {event.url} if ends else set()
+            if ends:
+                self.left.remove(event.url)
             self.tally.count(event.outcome, event.reason, event.bytes, is_robots=event.is_robots, is_final=ends)
         hosts = gather_work(job.urls, job.known, history.past, job.config, began_at_ms, is_resumed=history.next_number > 0)
         self._unresolved = deque(hosts)

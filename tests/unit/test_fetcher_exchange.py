@@ -126,7 +126,7 @@ def then(data: bytes, act):
     (then(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart", hold), "timeout", "time"),
 ])
 def test_a_failure_has_its_reason_and_keeps_what_came_after_the_head(tmp_path, answer, reason, truncated):
-    record = fetch_one(tmp_path / "out", answer, header_max_bytes=8192, total_timeout_s=0.3, connect_timeout_s=0.3)
+    record = fetch_one(tmp_path / "out", answer, header_max_bytes=8192, total_timeout_s=1.0, connect_timeout_s=1.0)
     assert outcome_of(record) == ("failed", reason)
     if truncated is None:
         assert record.type == "metadata" and record.block == f"outcome: failed\r\nreason: {reason}\r\n".encode()

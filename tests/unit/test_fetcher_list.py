@@ -1,6 +1,7 @@
 """The command on a list of one's own: what it reads, what it prints, how it ends."""
 
 import json
+import os
 
 import pyarrow as pa
 import pytest
@@ -9,6 +10,7 @@ from contract import names, warc
 from contract.config import Fetcher
 from contract.errors import BadConfiguration
 from contract.tables import URL_LIST
+from stages.fetcher.__main__ import hold_folder
 from stages.fetcher.identity import find_version, user_agent
 from stages.fetcher.url_list import read_list
 from storage.publish import verify
@@ -90,6 +92,15 @@ def test_mistakes_are_told_with_their_exit_code(tmp_path, arguments, code, words
     (tmp_path / "urls.txt").write_text("http://one.test/\n")
     done = run_here(*(argument.format(tmp_path) for argument in arguments))
     assert done.returncode == code and words in done.stderr and "Traceback" not in done.stderr, done.stderr
+
+
+def test_two_runs_do_not_write_to_one_folder(tmp_path):
+    (tmp_path / "urls.txt").write_text("http://one.test/\n")
+    (tmp_path / "out").mkdir()
+    lock = hold_folder(tmp_path / "out")
+    done = run_here(tmp_path / "urls.txt", "--out", tmp_path / "out")
+    os.close(lock)
+    assert done.returncode == 75 and "another run writes here" in done.stderr
 
 
 def test_help_is_the_manual():

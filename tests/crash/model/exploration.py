@@ -9,7 +9,7 @@ own direction, because all directions at once would be millions of states:
 | --- | --- |
 | OneCrash | crash at every step: a kill of one, of the supervisor, of all; power cuts that keep all, none, each one, or all but each one of the entries last changed |
 | TwoCrashes | pair of crashes (cuts keep all or none), the second within the recovery from the first |
-| KillThenCut | kill just after a name changed, then a second kill or a power cut while that change is still not on the disk, losing it alone or with all else |
+| KillThenCut | kill just after a name appeared or a manifest went, then a second kill or a power cut while that change is still not on the disk, losing it alone or with all else |
 | LogRaces | two switches between processes at steps that touch log/, and a power cut while an entry is not on the disk |
 """
 from typing import NamedTuple
@@ -18,7 +18,6 @@ from .books import check, check_done
 from .log import Violation
 from .world import SUPERVISOR, World, new_world
 
-NAMING = ("link", "rename", "unlink", "mkdir", "rmdir")
 STEPS_MAX = 3000  # the longest run has about 1,000
 
 
@@ -167,7 +166,7 @@ class KillThenCut(Explorer):
                 again = world.clone()
                 again.kill_worker(name)
                 yield trail._replace(world=again)
-        elif trail.last[0] in NAMING and world.files.recent[0] in files.pending():
+        elif matters(trail.last) and files.recent[0] in files.pending():
             for dead in self.killed(world):
                 yield trail._replace(world=dead, unkept=(files.recent[0],))
 
@@ -197,6 +196,11 @@ class LogRaces(Explorer):
         log = world.files.find("log", world.base)
         seen, kept = world.files.tree[log], world.files.disk[log]
         return [(log, name) for name in seen if name.isdigit() and kept.get(name) != seen[name]]
+
+
+def matters(step):
+    """Does this step make or end something that others build on? (Removed files are nobody's concern.)"""
+    return step[0] in ("link", "mkdir", "rename") or (step[0] == "unlink" and step[1].endswith("/manifest"))
 
 
 def touches_log(step):

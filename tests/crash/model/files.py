@@ -37,21 +37,23 @@ def folder_and_name(path):
 
 
 class Files:
-    __slots__ = ("tree", "disk", "data", "last", "parts", "recent")
+    __slots__ = ("tree", "disk", "data", "last", "recent", "paths", "parts", "stale")
 
     def __init__(self):
         self.tree = {TOP: {}}
         self.disk = {TOP: {}}
         self.data = {}  # inode of a file: (content, synced content or None)
         self.last = TOP
-        self.parts = {}  # inode of a folder: what key() knows of it, until something there changes
         self.recent = ()  # the last entries that changed, as (folder, name)
+        self.paths = {TOP: ""}  # inode of a folder: where it stands
+        self.parts = {}  # inode of a folder: its part of key()
+        self.stale = {TOP}  # folders whose part is to be worked out again
 
     def clone(self):
         other = Files.__new__(Files)
         other.tree, other.disk = self.tree.copy(), self.disk.copy()
-        other.data, other.parts = self.data.copy(), self.parts.copy()
-        other.last, other.recent = self.last, self.recent
+        other.data, other.last, other.recent = self.data.copy(), self.last, self.recent
+        other.paths, other.parts, other.stale = self.paths.copy(), self.parts.copy(), self.stale.copy()
         return other
 
     # Looking: no step of its own, everybody may do it at any time.
@@ -85,6 +87,8 @@ class Files:
     def mkdir(self, path, base=TOP):
         self.last += 1
         self.tree[self.last], self.disk[self.last] = {}, {}
+        self.paths[self.last] = f"{self.paths[base]}/{path}".lstrip("/")
+        self.stale.add(self.last)
         self._enter(path, base, self.last)
 
     def create(self, path, content, base=TOP):
@@ -114,7 +118,7 @@ class Files:
     def sync(self, path, base=TOP):
         node = self.need(path, base)
         self.disk[node] = self.tree[node]
-        self.parts.pop(node, None)
+        self.stale.add(node)
 
     def link(self, old, new, base=TOP):
         """True if `new` was made, False if it was there already: the one test-and-set of the protocol."""
@@ -133,9 +137,12 @@ class Files:
         self._enter(path, base, None)
 
     def rmdir(self, path, base=TOP):
-        if self.tree[self.need(path, base)]:
+        node = self.need(path, base)
+        if self.tree[node]:
             raise Missing(f"{path} is not empty")
         self._enter(path, base, None)
+        self.parts.pop(node, None)
+        self.stale.discard(node)
 
     def _enter(self, path, base, node):
         folder, name = folder_and_name(path)
@@ -146,12 +153,12 @@ class Files:
         else:
             entries[name] = node
         self.tree[parent] = entries
-        self.parts.pop(parent, None)
+        self.stale.add(parent)
         self.recent = ((parent, name), *self.recent[:RECENT - 1])
 
     def _fill(self, path, base, node, content, synced):
         self.data[node] = (content, synced)
-        self.parts.pop(self.find(folder_and_name(path)[0], base), None)
+        self.stale.add(self.find(folder_and_name(path)[0], base))
 
     # The power cut.
 
@@ -177,14 +184,6 @@ class Files:
                         queue.append(child)
         return queue
 
-    def path(self, node):
-        """Where a folder stands, for people."""
-        for parent, entries in (*self.tree.items(), *self.disk.items()):
-            for name, child in entries.items():
-                if child == node:
-                    return f"{self.path(parent)}/{name}" if parent != TOP else name
-        return "?"
-
     def cut(self, survivors, contents_survive=False):
         """The power fails: of the pending entries only `survivors` have reached the disk."""
         self.disk = self.disk.copy()
@@ -199,32 +198,26 @@ class Files:
         self.tree = self.disk.copy()
         files = {node for entries in self.disk.values() for node in entries.values() if node in self.data}
         self.data = {node: torn(self.data[node], contents_survive) for node in files}
-        self.parts, self.recent = {}, ()
+        self.recent, self.parts, self.stale = (), {}, set(self.disk)
 
     # Comparing.
 
     def key(self):
         """A hash of all that can matter later: inode numbers cannot, so they stay out."""
-        return self._key(TOP)
-
-    def _key(self, node):
-        part = self.parts.get(node)
-        if part is None:
-            part = self.parts[node] = self._part(node)
-        return hash((part[0], tuple([(name, self._key(child)) for name, child in part[1]])))
+        for node in self.stale:
+            self.parts[node] = self._part(node)
+        self.stale = set()
+        return sum(self.parts.values())
 
     def _part(self, node):
-        seen, kept, files, folders = self.tree[node], self.disk[node], [], []
-        for name in sorted(seen.keys() | kept.keys()):
+        seen, kept = self.tree[node], self.disk[node]
+        part = [self.paths[node]]
+        for name in sorted(seen if seen is kept else seen.keys() | kept.keys()):
             now, old = seen.get(name), kept.get(name)
-            if now in self.tree:
-                folders.append((name, now))
-                files.append((name, now == old))
-            elif now is not None:
-                files.append((name, now == old, self.data[now]))
+            part.append((name, now == old, self.data.get(now)))
             if old is not None and old != now:
-                files.append((name, self._image(old)))
-        return hash(tuple(files)), folders
+                part.append(self._image(old))
+        return hash(tuple(part))
 
     def _image(self, node):
         if node in self.data:

@@ -11,7 +11,7 @@ Theory. A crash at a random step seldom hurts; the walks are a malicious operato
 from random import Random
 
 from .books import check, check_done
-from .exploration import NAMING, Failure, touches_log
+from .exploration import Failure, matters, touches_log
 from .files import TOP
 from .log import Violation
 from .world import SUPERVISOR, World, new_world
@@ -33,7 +33,7 @@ class Walk:
         self.protocol, self.random = protocol, random
         self.crashes_left, self.forks = crashes_max, forks
         self.world = world or new_world(protocol, sorted(protocol.web.seeds)[:1])
-        self.current, self.last = SUPERVISOR, None
+        self.current, self.last = SUPERVISOR, ("start",)
         self.meets = random.random() < 0.5  # do processes wait for each other before log/?
         self.unkept = []  # entries that were seen and not kept when a process was killed
 
@@ -81,9 +81,9 @@ class Walk:
         if self.current in world.orphans() and random.random() < 0.05:
             world.kill_worker(self.current)  # it noticed that its supervisor is gone
             return
-        self.last = world.procs[self.current][1][0][0]
+        self.last = world.procs[self.current][1][0]
         world.step(self.current, choose=self.choose)
-        if self.last == "loop" and random.random() < 0.1:
+        if self.last[0] == "loop" and random.random() < 0.1:
             check(world)
 
     def meet(self, enabled):
@@ -107,7 +107,7 @@ class Walk:
             self.unkept = [entry for entry in self.unkept if entry in pending]
             if self.unkept:
                 return 0.08
-        return 0.04 if self.last in NAMING else 0.003
+        return 0.04 if matters(self.last) else 0.003
 
     def crash(self):
         world, random = self.world, self.random

@@ -59,14 +59,18 @@ def closure(web, urls):
     return known
 
 
-# Two domains in each half of the keys, links that cross and come back: every merge has rows of its
-# own block, of the other block, and of URLs that are known already.
+# One link from block to block: the least that uses AUX.
+LINE = Web(keys={0: 0, 1: 7}, links={0: (1,), 1: ()}, seeds={"s0": (0,)})
+# Both blocks have work from the start, and each finds a URL of the other: the least that overlaps.
+MIRROR = Web(keys={0: 0, 1: 7}, links={0: (1,), 1: (0,)}, seeds={"s0": (0, 1)})
+# One page in each of three domains, links that cross and come back: merges have rows of the own
+# block, of the other, and of URLs that are known already.
 SMALL = Web(
     keys={0: 0, 1: 7, 2: 3},
     links={0: (1, 2), 1: (0, 2), 2: (1,)},
     seeds={"s0": (0,)},
 )
-TWO_SEEDS = SMALL._replace(links={0: (1,), 1: (0,), 2: (1,)}, seeds={"s0": (0,), "s1": (2,)})
+# Enough for four blocks, with seeds that come late.
 LARGE = Web(
     keys={0: 0, 1: 7, 2: 3, 3: 5, 4: 2},
     links={0: (1, 2), 1: (0, 3), 2: (4, 0), 3: (1, 2, 4), 4: (3,)},

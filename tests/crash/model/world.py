@@ -40,11 +40,9 @@ class World:
         return other
 
     def key(self):
-        return hash((
-            self.files.key(), self.done, self.news,
-            *(frozenset(getattr(self, name).items()) for name in ("procs", "asked", "deaths", "dead")),
-            frozenset(self.unpromised),
-        ))  # fmt: skip
+        tables = (self.procs, self.asked, self.deaths, self.dead)
+        parts = [frozenset(table.items()) if table else None for table in tables]
+        return hash((self.files.key(), self.done, self.news, *parts, self.promised))
 
     def look(self):
         return View(self.files, self.base)
@@ -208,6 +206,7 @@ class World:
     def cut(self, survivors, contents_survive=False):
         before = Files()
         before.tree, before.disk = self.files.tree, self.files.disk  # cut() puts new tables in their place
+        before.paths = self.files.paths
         self.kill_all()
         self.files.cut(survivors, contents_survive)
         self.asked = {url: how for url, how in self.asked.items() if how == "kept"}
@@ -225,8 +224,8 @@ class World:
 def tell(what, *parts):
     if what == "power cut":
         before, survivors, contents_survive = parts
-        lost = [f"{before.path(node)}/{name}" for node, name in before.pending() if (node, name) not in survivors]
-        kept = [f"{before.path(node)}/{name}" for node, name in survivors]
+        lost = [f"{before.paths[node]}/{name}" for node, name in before.pending() if (node, name) not in survivors]
+        kept = [f"{before.paths[node]}/{name}" for node, name in survivors]
         parts = ("entries lost:", *lost, "; kept:", *kept, "; contents kept" if contents_survive else "; contents torn")
         return " ".join((what, *parts))
     text = " ".join(str(part) for part in (what, *parts))

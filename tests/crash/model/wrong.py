@@ -117,6 +117,19 @@ class LogNotSyncedAfterCommit(Protocol):
 
 
 @variant
+class LogNotSyncedAfterCommitButForSeeds(Protocol):
+    def commit(self, look, entry):
+        if entry.kind == "seed":
+            return super().commit(look, entry)
+        steps = super().commit(look, entry)
+        return (*steps[:-1], ("call", "take_number_unsynced", *steps[-1][2:]))
+
+    def take_number_unsynced(self, look, aside):
+        sync, (link, old, new, made, _) = self.take_number(look, aside)
+        return (sync, (link, old, new, made[:-1], (("call", "take_number_unsynced", aside),)))
+
+
+@variant
 class SecondEntryOfCycleCounts(Protocol):
     def is_repeated(self, entry, closed):
         return False

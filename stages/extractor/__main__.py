@@ -1,0 +1,185 @@
+"""extractor: reads the pages of a cycle and writes tables of what happened to its URLs and where their links lead.
+
+  bin/extractor --crawl DIR --cycle ID              the pages of a cycle of a crawl folder
+  bin/extractor --crawl DIR --cycle ID --out DIR2   the same tables into another folder; the crawl does not change
+  bin/extractor PAGES [--out OUT]                   pages without a crawl: a folder that bin/fetcher wrote, a folder of
+                                                    WARC files, or one WARC file (.warc.zst, .warc.gz)
+
+A cycle is fixed by its plan; scheduler and fetcher must have run. The output is cycles/ID/extractor/, without a crawl
+PAGES/extractor/:
+
+  UrlsColetadas.parquet            each URL that was ended, with its outcome
+  MetadadosUrlsColetadas.parquet   each answer: where its record is, type, charset, digests, title, links
+  UrlsExtraidas.parquet            each URL in scope that the pages lead to, once
+  Ligacoes.parquet                 each pair of page and target in scope
+  Servidores.parquet               what is known of the servers now
+  manifest.json                    the books; it appears last, and without it nothing counts
+
+Run again on the same pages it writes the same bytes. A damaged file of pages is set aside in corrupt/ and the rest is
+used; without a crawl the records before the damage are used too, and nothing is moved.
+
+Exit codes: 0 done, also when it was done before; 64 usage; 65 damaged input; 75 locked or disk full: run it again;
+78 bad configuration.
+
+Example:
+  bin/fetcher urls.txt --out pages
+  bin/extractor pages --set extractor.obey_nofollow=false
+  bin/show pages/extractor/UrlsExtraidas.parquet
+"""
+
+import sys
+from pathlib import Path
+
+from contract import names
+from contract.command import add_configuration, load_configuration, make_parser, run, setting_aside
+from contract.crawl_folder import hold_lock, open_folder, set_aside
+from contract.errors import Usage
+from contract.plan import CRAWL, read_plan
+from contract.stage import Progress, describe_inputs, live_with_supervisor, open_inputs
+from contract.tables import SERVERS, URL_LIST
+from contract.url import Keys
+from contract.warc import read_records
+from stages.extractor.extraction import Extraction
+from stages.extractor.page_files import PageFile, files_below, files_of_cycle
+from storage.errors import Damaged
+from storage.publish import ASIDE, describe, is_published, publishing
+from storage.tables import read_table, write_table
+
+NAME = names.EXTRACTOR
+TABLES = (names.COLLECTED, names.METADATA, names.EXTRACTED, names.LINKS, names.SERVERS)
+
+
+def main() -> int:
+    parser = make_parser(NAME, __doc__)
+    parser.add_argument("pages", nargs="?", type=Path, metavar="PAGES", help="pages without a crawl, instead of a cycle's")
+    parser.add_argument("--cycle", type=int, metavar="ID", help="the cycle whose pages are read")
+    parser.add_argument("--out", type=Path, metavar="DIR2", help="write here, not into the crawl folder or PAGES")
+    add_configuration(parser)
+    arguments = parser.parse_args()
+    if (arguments.pages is None) == (arguments.cycle is None):
+        raise Usage("name either a cycle (--cycle ID) or a folder of pages; see bin/extractor --help")
+    return extract_cycle(arguments) if arguments.pages is None else extract_pages(arguments)
+
+
+def extract_cycle(arguments) -> int:
+    if arguments.config or arguments.set:
+        raise Usage("--config and --set: the plan of a cycle fixes its configuration")
+    live_with_supervisor()
+    crawl = open_folder(arguments.crawl)
+    hold_lock(crawl)
+    with setting_aside(crawl):
+        plan = read_plan(crawl.path, arguments.cycle)
+        if plan.kind != CRAWL:
+            raise Usage(f"cycle {plan.cycle} is of kind {plan.kind}: only a {CRAWL} cycle has pages")
+        cycle = crawl.path / names.cycle(plan.cycle)
+        out = arguments.out or cycle / NAME
+        if arguments.out:
+            expect_ours(out)
+        elif is_published(out):
+            say(f"cycle {plan.cycle} is extracted already: {out / names.MANIFEST}")
+            return 0
+        open_inputs(cycle / names.SCHEDULER)
+        listed = read_table(cycle / names.SCHEDULER / names.URL_LIST, URL_LIST, columns=["url", "depth"])
+        depths = dict(zip(listed.column("url").to_pylist(), listed.column("depth").to_pylist()))
+        servers = read_table(cycle / names.SCHEDULER / names.SERVERS, SERVERS)
+        named = files_of_cycle(cycle / names.FETCHER)
+
+        def drop(file: PageFile, damage: Damaged) -> None:
+            place = f"set aside in {set_aside(crawl.path, file.path, str(damage))}" if not arguments.out else "left out"
+            say(f"{damage}; {place}: its URLs count as not reached")
+
+        whole = [file for file in named if is_whole(file, drop)]
+        keys = crawl.keys()
+        extraction = None
+        while extraction is None:
+            extraction = extract_whole(whole, Extraction(plan.config, keys, depths, servers), drop)
+        publish(out, extraction, len(named) - len(whole), {
+            "cycle": plan.cycle, "config_digest": plan.config.digest(),
+            "inputs": describe_inputs(cycle / names.SCHEDULER, crawl.path) | describe_inputs(cycle / names.FETCHER, crawl.path),
+        })
+    return 0
+
+
+def is_whole(file: PageFile, drop) -> bool:
+    try:
+        file.check()
+    except Damaged as damage:
+        drop(file, damage)
+        return False
+    return True
+
+
+def extract_whole(files: list[PageFile], extraction: Extraction, drop) -> Extraction | None:
+    """Takes all records of the files; where one is not whole its file is dropped from the list, and nothing is given.
+
+    A file counts wholly or not at all, so that a rerun, which does not find it any more, writes the same bytes.
+    """
+    progress = Progress(NAME)
+    for file in files:
+        try:
+            take_file(file, extraction, progress)
+        except Damaged as damage:
+            drop(file, damage)
+            files.remove(file)
+            return None
+    return extraction
+
+
+def take_file(file: PageFile, extraction: Extraction, progress: Progress) -> None:
+    for record in read_records(file.path):
+        extraction.take(record, file.name)
+        if progress.is_due():
+            progress.tell(pages=extraction.done, file=file.name)
+
+
+def extract_pages(arguments) -> int:
+    config = load_configuration(arguments)
+    root, files = files_below(arguments.pages)
+    out = arguments.out or root / NAME
+    expect_ours(out)
+    extraction = Extraction(config, Keys(0), None, None)
+    progress = Progress(NAME)
+    damaged = 0
+    for file in files:
+        try:
+            take_file(file, extraction, progress)
+            file.check()
+        except Damaged as damage:
+            damaged += 1
+            say(f"{damage}; what comes before is used")
+    books = publish(out, extraction, damaged, {
+        "config_digest": config.digest(), "inputs": {file.name: describe(file.path) for file in files if file.path.exists()},
+    })
+    print(f"{out}: {books['listed']} URLs: {books['answered']} answered, {books['failed']} failed, {books['refused']} refused")
+    print(f"{books['pages_parsed']} pages parsed, {books['link_occurrences']} links, {books['followed']} followed,"
+          f" to {books['extracted_rows']} URLs")
+    return 0
+
+
+def expect_ours(folder: Path) -> None:
+    """Usage unless the folder is new, empty or an unfinished one of ours: what lies there would be removed."""
+    if is_published(folder):
+        raise Usage(f"{folder} is finished already ({names.MANIFEST} is there): remove that folder, or name another with --out")
+    if folder.exists() and not folder.is_dir():
+        raise Usage(f"{folder} is no folder")
+    others = [path.name for path in folder.glob("*") if path.name not in TABLES and not path.name.startswith(ASIDE)]
+    if others:
+        raise Usage(f"{folder} holds other files ({others[0]}): name an empty or a new folder with --out")
+
+
+def publish(folder: Path, extraction: Extraction, damaged_files: int, about: dict) -> dict:
+    tables = extraction.tables()
+    books = {**extraction.books(tables), "damaged_files": damaged_files}
+    with publishing(folder) as manifest:
+        for name, table in tables.items():
+            write_table(folder / name, table)
+        manifest |= {"stage": NAME, **about, "counts": books}
+    return books
+
+
+def say(message: str) -> None:
+    print(f"{NAME}: {message}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    run(main, NAME)

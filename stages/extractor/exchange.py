@@ -1,0 +1,65 @@
+"""What a WARC record tells of one exchange with a server: who was asked, when, and what came of it."""
+
+from typing import NamedTuple
+
+from contract.tables import ANSWERED, FAILED, REFUSED
+from contract.url import canonicalise, server_of
+from contract.warc import FINAL, OUTCOME, REASON, ROBOTS, TIMES, YES, HttpMessage, Record, parse_date, parse_response, parse_times
+
+OUTCOMES = (ANSWERED, FAILED, REFUSED)
+REASON_MAX_CHARACTERS = 100
+NO_NAME = "dns"  # the failure that happens before anybody is asked
+_NO_MESSAGE = HttpMessage(0, [], b"")
+
+
+class Exchange(NamedTuple):
+    url: str  # canonical
+    server: str
+    is_final: bool
+    is_robots: bool
+    outcome: str
+    reason: str
+    is_requested: bool  # a request was made, whether it was answered or not
+    started_at_ms: int
+    times_ms: dict[str, int]
+    address: str
+    message: HttpMessage
+
+    @property
+    def ended_at_ms(self) -> int:
+        return self.started_at_ms + self.times_ms.get("total", 0)
+
+
+def read_exchange(record: Record, asked_before: str, *, is_plain_final: bool) -> Exchange | None:
+    """The exchange that a record ends; none where it ends none. NotCanonical where its URL is no URL for us.
+
+    `asked_before` is the target of the request record that stands directly before this one. Where `is_plain_final`,
+    a response that somebody else's crawler wrote counts as final.
+    """
+    if record.type not in ("response", "revisit", "metadata"):
+        return None
+    is_ours = any(record.get(name) for name in (FINAL, OUTCOME, ROBOTS))
+    if record.type == "metadata" and not is_ours:
+        return None
+    url = canonicalise(record.url.removeprefix("<").removesuffix(">"))  # WARC 1.0 writers put brackets around
+    message = parse_response(record.block) if record.type != "metadata" else _NO_MESSAGE
+    outcome, reason = record.get(OUTCOME), record.get(REASON)[:REASON_MAX_CHARACTERS]
+    if outcome not in OUTCOMES:
+        outcome, reason = judge_status(message.status)
+    return Exchange(
+        url=url, server=server_of(url),
+        is_final=record.get(FINAL) == YES or is_plain_final and not is_ours, is_robots=record.get(ROBOTS) == YES,
+        outcome=outcome, reason=reason,
+        is_requested=record.type != "metadata" or asked_before == record.url or outcome == FAILED and reason != NO_NAME,
+        started_at_ms=parse_date(record.get("WARC-Date")), times_ms=parse_times(record.get(TIMES)),
+        address=record.get("WARC-IP-Address"), message=message,
+    )
+
+
+def judge_status(status: int) -> tuple[str, str]:
+    """Outcome and reason of an answer whose record does not tell them, in the fetcher's words."""
+    if status == 0:
+        return FAILED, "bad_http"
+    if status == 429:
+        return FAILED, "http_429"
+    return (FAILED, "http_5xx") if 500 <= status < 600 else (ANSWERED, "")

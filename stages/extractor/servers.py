@@ -1,0 +1,108 @@
+"""What the exchanges of a cycle show of servers, put on top of what was known: the rows of Servidores.
+
+A robots.txt is read as the fetcher reads it (RFC 9309 2.3.1): 2xx gives the rules; redirects on the same server lead
+on, at most five; other answers mean that there are no rules; no answer, 429 and 5xx mean that nothing is known, so
+what was known before stays.
+"""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from contract.config import Fetcher
+from contract.robots import Rules
+from contract.tables import ANSWERED, FAILED, SERVERS
+from contract.url import Keys, NotCanonical, canonicalise, server_of
+from stages.extractor.body import decode_body
+from stages.extractor.exchange import Exchange
+
+ROBOTS_REDIRECTS = (301, 302, 303, 307, 308)
+ROBOTS_REDIRECTS_MAX = 5
+COUNT_MAX = (1 << 32) - 1  # of the u32 columns
+
+
+@dataclass
+class Server:
+    """One row of Servidores; `new_requests` and `new_total_ms` are this cycle's, not yet in `requests` and `mean_ms`."""
+
+    server: str
+    server_key: int
+    domain_key: int
+    robots: bytes | None = None
+    robots_expires_at_ms: int = 0
+    delay_ms: int = 0
+    last_request_at_ms: int = 0
+    address: str = ""
+    requests: int = 0
+    mean_ms: int = 0
+    failures: int = 0
+    new_requests: int = 0
+    new_total_ms: int = 0
+    robots_redirects: int = 0
+
+    def end_cycle(self) -> None:
+        requests = self.requests + self.new_requests
+        if self.new_requests:
+            self.mean_ms = min((self.mean_ms * self.requests + self.new_total_ms) // requests, COUNT_MAX)
+        self.requests = min(requests, COUNT_MAX)
+
+
+class Servers:
+    def __init__(self, known: pa.Table | None, keys: Keys, config: Fetcher):
+        self._keys = keys
+        self._config = config
+        rows = known.to_pylist() if known is not None else []
+        self._servers = {row["server"]: Server(**row) for row in rows}
+
+    def note(self, exchange: Exchange) -> None:
+        """Takes the next exchange, in the order of the records."""
+        server = self._servers.get(exchange.server)
+        if server is None:
+            keyed = self._keys.server(exchange.server)
+            server = self._servers[exchange.server] = Server(keyed.name, keyed.key, keyed.domain_key)
+        server.address = exchange.address or server.address
+        if exchange.is_requested:
+            server.new_requests += 1
+            server.new_total_ms += exchange.times_ms.get("total", 0)
+        if exchange.is_requested or exchange.outcome == FAILED:  # a name that is not found must make its server rest too
+            server.last_request_at_ms = max(server.last_request_at_ms, exchange.ended_at_ms)
+        if exchange.outcome == ANSWERED:
+            server.failures = 0
+        elif exchange.outcome == FAILED:
+            server.failures += 1
+        if exchange.is_robots:
+            self._note_robots(server, exchange)
+
+    def _note_robots(self, server: Server, exchange: Exchange) -> None:
+        is_answered = exchange.outcome == ANSWERED
+        if is_answered and server.robots_redirects < ROBOTS_REDIRECTS_MAX and leads_on(exchange):
+            server.robots_redirects += 1
+            return
+        server.robots_redirects = 0
+        if not is_answered:
+            return
+        server.robots = b""
+        if 200 <= exchange.message.status < 300:
+            server.robots, _ = decode_body(exchange.message, self._config.robots_max_bytes)
+        server.robots_expires_at_ms = exchange.started_at_ms + round(self._config.robots_keep_s * 1000)
+        server.delay_ms = round(Rules(server.robots, self._config.agent).delay_s * 1000)
+
+    def table(self) -> pa.Table:
+        """All servers, sorted by server_key, once the last exchange is noted."""
+        servers = sorted(self._servers.values(), key=lambda server: server.server_key)
+        for server in servers:
+            server.end_cycle()
+        return pa.table(
+            [pa.array([getattr(server, field.name) for server in servers], field.type) for field in SERVERS], schema=SERVERS
+        )
+
+
+def leads_on(exchange: Exchange) -> bool:
+    """Whether a redirect of robots.txt stays on its server, so that the fetcher follows it."""
+    location = exchange.message.get("location")
+    if exchange.message.status not in ROBOTS_REDIRECTS or not location:
+        return False
+    try:
+        return server_of(canonicalise(location, exchange.url)) == exchange.server
+    except NotCanonical:
+        return False

@@ -1,0 +1,150 @@
+"""The demonstration, as a new user runs it: the whole web collected, exactly, and every file opened by other people's tools."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from fastwarc.warc import ArchiveIterator
+
+from contract import names
+from contract.blocks import interval
+from storage.publish import MANIFEST
+from synthweb import Web
+from supervise.demo import WEB_SEED, WEB_SERVERS
+from tests.pipeline.judge import ROOT, access_record, asked_twice, assert_obedient, assert_one_at_a_time, assert_truth, committed_cycles
+
+DELAY_MS = 10
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo")
+    run = subprocess.run([ROOT / "bin/run-cycle", "--demo"], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert run.returncode == 0, run.stderr
+    return folder / "demo", run.stdout
+
+
+@pytest.fixture(scope="module")
+def web(demo):
+    return Web(WEB_SEED, WEB_SERVERS, int((demo[0] / "web" / "port").read_text()))
+
+
+@pytest.fixture(scope="module")
+def crawl(demo) -> Path:
+    return demo[0] / "crawl"
+
+
+def run(*command) -> subprocess.CompletedProcess:
+    return subprocess.run([ROOT / "bin" / command[0], *command[1:]], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+def test_the_whole_web_is_collected_each_page_once(crawl, web):
+    assert_truth(crawl, web)
+
+
+def test_the_servers_saw_a_polite_crawler(demo, web):
+    record = access_record(demo[0] / "web", web.port)
+    assert_obedient(record, web)
+    assert not asked_twice(record)
+    assert_one_at_a_time(record, DELAY_MS)
+
+
+def test_it_tells_what_it_did_and_what_to_try(demo):
+    folder, output = demo
+    assert "done: nothing is waiting" in output
+    for line in output.splitlines():
+        if line.startswith("  bin/") and "your.site" not in line:
+            command = line.split()
+            shown = subprocess.run([ROOT / command[0], *command[1:]], cwd=folder.parent, capture_output=True, text=True)
+            assert shown.returncode == 0 and shown.stdout, (line, shown.stderr)
+
+
+def test_the_crawl_grew(crawl):
+    status = json.loads(run("status", "--crawl", crawl, "--json").stdout)
+    assert status["blocks"] > 2 and status["entries"]["grow"] == status["blocks"] - 2
+    assert status["states"]["waiting"] == status["states"]["prescheduled"] == 0
+
+
+def test_a_second_demo_finds_nothing_left(demo):
+    again = subprocess.run([ROOT / "bin/run-cycle", "--demo"], cwd=demo[0].parent, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert again.returncode == 0 and "nothing is waiting" in again.stdout
+
+
+def test_the_books_agree(crawl):
+    checked = run("check", "--crawl", crawl)
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_duckdb_opens_every_table(crawl):
+    tables = sorted(crawl.rglob("*.parquet"))
+    kinds = {path.name for path in tables}
+    assert kinds >= {names.URL_LIST, names.SERVERS, names.COLLECTED, names.EXTRACTED, names.METADATA, names.LINKS, names.AUX, "servers.parquet"}
+    for path in tables:
+        duckdb.sql(f"select count(*) from '{path}'").fetchall()
+    answered = duckdb.sql(f"select count(*) from '{crawl}/cycles/*/extractor/{names.COLLECTED}' where outcome = 'answered'").fetchone()
+    metadata = duckdb.sql(f"select count(*) from '{crawl}/cycles/*/extractor/{names.METADATA}'").fetchone()
+    assert answered == metadata
+
+
+def test_fastwarc_opens_every_page_file(crawl):
+    responses = 0
+    for path in sorted(crawl.rglob("*.warc.zst")):
+        with open(path, "rb") as stream:
+            for record in ArchiveIterator(stream, parse_http=False):
+                responses += record.headers.get("WARC-Type") == "response" and record.headers.get("Coletor-Final") == "yes"
+    assert responses >= 4000
+
+
+def test_show_prints_each_kind_of_file(crawl):
+    last = names.cycle(committed_cycles(crawl)[-1])
+    generation = sorted((crawl / "R").glob("[0-9]*/[0-9]*"))[-1]
+    kinds = [*crawl.glob(f"{last}/*/*.parquet"), *crawl.glob(f"{last}/*/*.json"), *crawl.glob(f"{last}/*.json"), *crawl.glob(f"{last}/fetcher/*/*.warc.zst"),
+             crawl / last, crawl / last / "extractor", *generation.iterdir(), generation, next((crawl / names.TEXT).iterdir()), crawl / names.LOG,
+             crawl / names.LOG / "00000000.json", crawl / names.CRAWL, crawl / names.SUFFIX_LIST, crawl / names.SLOTS, crawl / names.CORRUPT]
+    for path in kinds:
+        plain, lines = run("show", path), run("show", path, "--json", "--limit", "3")
+        assert plain.returncode == 0 and lines.returncode == 0, (path, plain.stderr, lines.stderr)
+        for line in lines.stdout.splitlines():
+            json.loads(line)
+
+
+def test_the_last_cycle_of_a_block_is_the_same_bytes_again(crawl, tmp_path):
+    """Extractor, verifier and scheduler are functions of their plan and input files."""
+    last = committed_cycles(crawl)[-1]
+    for stage in (names.SCHEDULER, names.EXTRACTOR):
+        again = run(stage, "--crawl", crawl, "--cycle", str(last), "--out", tmp_path / stage)
+        assert again.returncode == 0, again.stderr
+        assert_same(crawl / names.cycle(last) / stage, tmp_path / stage)
+    again = run("verifier", "--crawl", crawl, "--cycle", str(last), "--out", tmp_path / "all")
+    assert again.returncode == 0, again.stderr
+    made = [path.relative_to(tmp_path / "all") for path in (tmp_path / "all").rglob("*") if path.is_file()]
+    assert any(path.name == "key.npy" for path in made) and any(path.name == names.AUX for path in made)
+    for name in made:
+        if (crawl / name).exists() or name.name != names.AUX:  # AUX that all blocks have absorbed may be gone
+            assert (crawl / name).read_bytes() == (tmp_path / "all" / name).read_bytes(), name
+
+
+def assert_same(left: Path, right: Path) -> None:
+    files = {path.relative_to(left) for path in left.rglob("*") if path.is_file()}
+    assert files == {path.relative_to(right) for path in right.rglob("*") if path.is_file()}
+    for name in files:
+        assert (left / name).read_bytes() == (right / name).read_bytes(), name
+
+
+def test_every_key_is_in_one_block_only(crawl):
+    """As bin/check, but without its code: by numpy and DuckDB on the files."""
+    status = json.loads(run("status", "--crawl", crawl, "--json").stdout)
+    seen = []
+    for block in status["by_block"]:
+        folder = crawl / names.generation(block["block"], block["generation"])
+        keys = np.load(folder / "key.npy")
+        assert (keys[1:] > keys[:-1]).all()
+        low, high = interval(block["block"], status["blocks"])
+        outside = duckdb.sql(f"select count(*) from '{folder}/servers.parquet' where domain_key < {low} or domain_key > {high - 1}").fetchone()
+        assert outside == (0,) and (folder / MANIFEST).exists()
+        seen.append(keys)
+    every = np.concatenate(seen)
+    assert len(np.unique(every)) == len(every)

@@ -1,0 +1,77 @@
+"""kill -9 at random moments, of the supervisor or of a stage, and the crawl goes on: nothing lost, nothing twice."""
+
+import os
+import random
+import signal
+import subprocess
+import time
+
+import psutil
+import pytest
+
+from contract.crawl_folder import create
+from supervise.demo import SETTINGS
+from supervise.seed import leave
+from synthweb import Web
+from tests.pipeline.judge import ROOT, access_record, asked_twice, assert_obedient, assert_truth
+
+WEB_SEED, WEB_SERVERS = 4, 60
+KILLS = 25
+SYNC_EVERY_PAGES = 5
+TRANSFERS_MAX = 20
+
+
+@pytest.fixture
+def web(synthetic_web):
+    return synthetic_web(WEB_SEED, WEB_SERVERS)
+
+
+def test_killed_at_random_moments_nothing_is_lost_or_doubled(tmp_path, web):
+    state, port = web
+    crawl, settings = tmp_path / "crawl", tmp_path / "pipeline.toml"
+    settings.write_text(SETTINGS.format(hosts=state / "hosts"))
+    create(crawl, 2)
+    leave(crawl, Web(WEB_SEED, WEB_SERVERS, port).seeds())
+    command = [ROOT / "bin/crawl", "--crawl", crawl, "--config", settings, "--until-done", "--set", f"fetcher.sync_every_pages={SYNC_EVERY_PAGES}",
+               "--set", f"fetcher.transfers_max={TRANSFERS_MAX}", "--set", "blocks.servers_max=20", "--set", "supervisor.retry_wait_s=0.05", "--quiet"]
+    random_moments = random.Random(20261116)
+    kills, deadline = 0, time.monotonic() + 240
+    while True:
+        assert time.monotonic() < deadline, "the crawl does not come to its end"
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        killed = False
+        if kills < KILLS:
+            try:
+                process.wait(random_moments.uniform(0.3, 3.0))
+            except subprocess.TimeoutExpired:
+                kills += 1
+                killed = kill_one(process.pid, random_moments)
+        _, errors = process.communicate()
+        if process.returncode == 75 or killed:
+            continue  # an orphan may hold the lock until it has ended itself
+        assert process.returncode == 0, errors
+        break
+    assert kills == KILLS, "the crawl ended before it was killed often enough"
+    truth = Web(WEB_SEED, WEB_SERVERS, port)
+    assert_truth(crawl, truth)
+    record = access_record(state, port)
+    assert_obedient(record, truth)
+    asked = asked_twice(record)
+    assert sum(number - 1 for number in asked.values()) <= kills * (SYNC_EVERY_PAGES + TRANSFERS_MAX), "more than what was not yet synced at a kill"
+    checked = subprocess.run([ROOT / "bin/check", "--crawl", crawl], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout
+    leftovers = [path for path in crawl.rglob(".aside-*")]
+    assert not leftovers
+
+
+def kill_one(supervisor: int, random_moments: random.Random) -> bool:
+    """Kills the supervisor or, one time in three, a stage of it; true where the supervisor was killed."""
+    stages = psutil.Process(supervisor).children(recursive=True)
+    if stages and random_moments.random() < 1 / 3:
+        try:
+            stages[0].kill()
+        except psutil.NoSuchProcess:
+            pass
+        return False
+    os.kill(supervisor, signal.SIGKILL)
+    return True
