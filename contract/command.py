@@ -38,7 +38,7 @@ def load_configuration(arguments) -> Config:
 def run(main: Callable[[], int | None], name: str) -> None:
     """Ends the process with the exit code that main returns or that its error carries."""
     try:
-        code = main() or 0
+        code = main_alone(main) or 0
     except ColetorError as error:
         code = fail(name, error, error.exit_code)
     except (Damaged, UnknownFormat) as error:
@@ -60,6 +60,17 @@ def run(main: Callable[[], int | None], name: str) -> None:
     except BrokenPipeError:
         pass
     sys.exit(code)
+
+
+def main_alone(main: Callable[[], int | None]) -> int | None:
+    """What main returns; of a group of errors, as trio raises them, the first single one."""
+    try:
+        return main()
+    except BaseExceptionGroup as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error
 
 
 def fail(name: str, message, code: int) -> int:

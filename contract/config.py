@@ -1,5 +1,6 @@
 """The configuration: pipeline.toml read into frozen dataclasses; anything unexpected is an error that names the key."""
 
+import re
 import tomllib
 from dataclasses import asdict, dataclass, field, fields
 from hashlib import blake2b
@@ -17,6 +18,10 @@ def number(default, least=0, most=None):
 
 def choice(default, *allowed):
     return field(default=default, metadata={"allowed": allowed})
+
+
+def text(default, pattern, meaning):
+    return field(default=default, metadata={"pattern": pattern, "meaning": meaning})
 
 
 def words(*default):
@@ -39,8 +44,8 @@ class Scheduler:
 
 @dataclass(frozen=True)
 class Fetcher:
-    agent: str = "Coletor"
-    contact: str = ""
+    agent: str = text("Coletor", r"[A-Za-z0-9_.-]+", "a name of letters, digits and _.-")  # a product token (RFC 9110)
+    contact: str = text("", r"[!-'*-~]*", "a URL or an address without blanks and brackets")  # becomes a comment of User-Agent
     transfers_max: int = number(200, 1, 20_000)
     delay_s: float = number(5.0)
     connect_timeout_s: float = number(10.0, 0.001)
@@ -149,6 +154,7 @@ def from_tables(tables: dict, source: str) -> Config:
     config = Config(**{
         name: read_section(kind, tables.get(name, {}), f"{source}: [{name}]") for name, kind in SECTIONS.items()
     })
+    check_patterns(config, source)
     check_pairs(config, source)
     return config
 
@@ -173,7 +179,9 @@ def read_value(part, value, place: str):
     if isinstance(default, str):
         allowed = part.metadata.get("allowed")
         expect(value, isinstance(value, str), place, "a string")
-        return expect(value, not allowed or value in allowed, place, f"one of {allowed}")
+        expect(value, not allowed or value in allowed, place, f"one of {allowed}")
+        pattern = part.metadata.get("pattern")
+        return expect(value, not pattern or re.fullmatch(pattern, value), place, part.metadata.get("meaning"))
     whole = isinstance(default, int)
     good = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool) and value == value
     expect(value, good, place, "a whole number" if whole else "a number")
@@ -186,6 +194,15 @@ def expect(value, good: bool, place: str, expected: str):
     if not good:
         raise BadConfiguration(f"{place}: expected {expected}, found {value!r}")
     return value
+
+
+def check_patterns(config: Config, source: str) -> None:
+    """Here and not in the extractor, so that no plan freezes a configuration that a stage would refuse."""
+    for pattern in config.scope.reject_patterns:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise BadConfiguration(f"{source}: [scope] reject_patterns: expected regular expressions, found {pattern!r} ({error})") from None
 
 
 def check_pairs(config: Config, source: str) -> None:

@@ -33,7 +33,7 @@ server_max_urls = 500
 
 [fetcher]
 agent = "coletor"
-contact = "demonstration on loopback"
+contact = "mailto:nobody@localhost"
 transfers_max = 100
 delay_s = 0.01
 total_timeout_s = 10.0

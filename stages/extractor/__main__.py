@@ -28,13 +28,15 @@ Example:
 """
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from contract import names
 from contract.command import add_configuration, load_configuration, make_parser, run, setting_aside
-from contract.crawl_folder import hold_lock, open_folder, set_aside
+from contract.config import Config
+from contract.crawl_folder import CrawlFolder, hold_lock, open_folder, set_aside
 from contract.errors import Usage
-from contract.plan import CRAWL, read_plan
+from contract.plan import CRAWL, Plan, read_plan
 from contract.stage import Progress, describe_inputs, live_with_supervisor, open_inputs
 from contract.tables import SERVERS, URL_LIST
 from contract.url import Keys
@@ -47,6 +49,7 @@ from storage.tables import read_table, write_table
 
 NAME = names.EXTRACTOR
 TABLES = (names.COLLECTED, names.METADATA, names.EXTRACTED, names.LINKS, names.SERVERS)
+Drop = Callable[[PageFile, Damaged], None]  # what is done with a damaged file
 
 
 def main() -> int:
@@ -58,49 +61,52 @@ def main() -> int:
     arguments = parser.parse_args()
     if (arguments.pages is None) == (arguments.cycle is None):
         raise Usage("name either a cycle (--cycle ID) or a folder of pages; see bin/extractor --help")
-    return extract_cycle(arguments) if arguments.pages is None else extract_pages(arguments)
-
-
-def extract_cycle(arguments) -> int:
+    if arguments.pages is not None:
+        extract_pages(arguments.pages, arguments.out, load_configuration(arguments))
+        return 0
     if arguments.config or arguments.set:
         raise Usage("--config and --set: the plan of a cycle fixes its configuration")
     live_with_supervisor()
     crawl = open_folder(arguments.crawl)
     hold_lock(crawl)
     with setting_aside(crawl):
-        plan = read_plan(crawl.path, arguments.cycle)
-        if plan.kind != CRAWL:
-            raise Usage(f"cycle {plan.cycle} is of kind {plan.kind}: only a {CRAWL} cycle has pages")
-        cycle = crawl.path / names.cycle(plan.cycle)
-        out = arguments.out or cycle / NAME
-        if arguments.out:
-            expect_ours(out)
-        elif is_published(out):
-            say(f"cycle {plan.cycle} is extracted already: {out / names.MANIFEST}")
-            return 0
-        open_inputs(cycle / names.SCHEDULER)
-        listed = read_table(cycle / names.SCHEDULER / names.URL_LIST, URL_LIST, columns=["url", "depth"])
-        depths = dict(zip(listed.column("url").to_pylist(), listed.column("depth").to_pylist()))
-        servers = read_table(cycle / names.SCHEDULER / names.SERVERS, SERVERS)
-        named = files_of_cycle(cycle / names.FETCHER)
-
-        def drop(file: PageFile, damage: Damaged) -> None:
-            place = f"set aside in {set_aside(crawl.path, file.path, str(damage))}" if not arguments.out else "left out"
-            say(f"{damage}; {place}: its URLs count as not reached")
-
-        whole = [file for file in named if is_whole(file, drop)]
-        keys = crawl.keys()
-        extraction = None
-        while extraction is None:
-            extraction = extract_whole(whole, Extraction(plan.config, keys, depths, servers), drop)
-        publish(out, extraction, len(named) - len(whole), {
-            "cycle": plan.cycle, "config_digest": plan.config.digest(),
-            "inputs": describe_inputs(cycle / names.SCHEDULER, crawl.path) | describe_inputs(cycle / names.FETCHER, crawl.path),
-        })
+        extract_cycle(crawl, read_plan(crawl.path, arguments.cycle), arguments.out)
     return 0
 
 
-def is_whole(file: PageFile, drop) -> bool:
+def extract_cycle(crawl: CrawlFolder, plan: Plan, out: Path | None) -> None:
+    """Reads the pages of a cycle and publishes its tables in the crawl folder, or else in `out`."""
+    if plan.kind != CRAWL:
+        raise Usage(f"cycle {plan.cycle} is of kind {plan.kind}: only a {CRAWL} cycle has pages")
+    cycle = crawl.path / names.cycle(plan.cycle)
+    scheduler, fetcher = cycle / names.SCHEDULER, cycle / names.FETCHER
+    if out:
+        expect_ours(out)
+    elif is_published(cycle / NAME):
+        say(f"cycle {plan.cycle} is extracted already: {cycle / NAME / names.MANIFEST}")
+        return
+    open_inputs(scheduler)
+    listed = read_table(scheduler / names.URL_LIST, URL_LIST, columns=["url", "depth"])
+    depths = dict(zip(listed.column("url").to_pylist(), listed.column("depth").to_pylist()))
+    servers = read_table(scheduler / names.SERVERS, SERVERS)
+    named = files_of_cycle(fetcher)
+
+    def drop(file: PageFile, damage: Damaged) -> None:
+        place = "left out" if out else f"set aside in {set_aside(crawl.path, file.path, str(damage))}"
+        say(f"{damage}; {place}: its URLs count as not reached")
+
+    whole = [file for file in named if is_whole(file, drop)]
+    keys = crawl.keys()
+    extraction = None
+    while extraction is None:
+        extraction = extract_whole(whole, Extraction(plan.config, keys, depths, servers), drop)
+    publish(out or cycle / NAME, extraction, len(named) - len(whole), {
+        "cycle": plan.cycle, "config_digest": plan.config.digest(),
+        "inputs": describe_inputs(scheduler, crawl.path) | describe_inputs(fetcher, crawl.path),
+    })
+
+
+def is_whole(file: PageFile, drop: Drop) -> bool:
     try:
         file.check()
     except Damaged as damage:
@@ -109,7 +115,7 @@ def is_whole(file: PageFile, drop) -> bool:
     return True
 
 
-def extract_whole(files: list[PageFile], extraction: Extraction, drop) -> Extraction | None:
+def extract_whole(files: list[PageFile], extraction: Extraction, drop: Drop) -> Extraction | None:
     """Takes all records of the files; where one is not whole its file is dropped from the list, and nothing is given.
 
     A file counts wholly or not at all, so that a rerun, which does not find it any more, writes the same bytes.
@@ -129,13 +135,13 @@ def take_file(file: PageFile, extraction: Extraction, progress: Progress) -> Non
     for record in read_records(file.path):
         extraction.take(record, file.name)
         if progress.is_due():
-            progress.tell(pages=extraction.done, file=file.name)
+            progress.tell(**extraction.figures)
 
 
-def extract_pages(arguments) -> int:
-    config = load_configuration(arguments)
-    root, files = files_below(arguments.pages)
-    out = arguments.out or root / NAME
+def extract_pages(pages: Path, out: Path | None, config: Config) -> None:
+    """Reads pages that no crawl brought, and says on standard output what they hold."""
+    root, files = files_below(pages)
+    out = out or root / NAME
     expect_ours(out)
     extraction = Extraction(config, Keys(0), None, None)
     progress = Progress(NAME)
@@ -143,17 +149,16 @@ def extract_pages(arguments) -> int:
     for file in files:
         try:
             take_file(file, extraction, progress)
-            file.check()
+            file.check()  # after its records: where they are whole it tells no more than that the file is another one
         except Damaged as damage:
             damaged += 1
-            say(f"{damage}; what comes before is used")
+            say(f"{damage}; the records that are whole up to there are used")
     books = publish(out, extraction, damaged, {
         "config_digest": config.digest(), "inputs": {file.name: describe(file.path) for file in files if file.path.exists()},
     })
     print(f"{out}: {books['listed']} URLs: {books['answered']} answered, {books['failed']} failed, {books['refused']} refused")
     print(f"{books['pages_parsed']} pages parsed, {books['link_occurrences']} links, {books['followed']} followed,"
           f" to {books['extracted_rows']} URLs")
-    return 0
 
 
 def expect_ours(folder: Path) -> None:

@@ -13,10 +13,11 @@ from contract.warc import Record
 from stages.extractor.answer import Answer, read_answer
 from stages.extractor.columns import LinkRows, Rows
 from stages.extractor.exchange import Exchange, read_exchange
-from stages.extractor.links import CLASSES, FOLLOWED, Judged, LinkJudge
+from stages.extractor.links import CLASSES, Judged, LinkJudge
 from stages.extractor.page import REDIRECT
 from stages.extractor.scope import RULES, Scope
 from stages.extractor.servers import Servers
+from storage.tables import column
 
 CONTENT_DIGEST_BYTES = 16
 VALIDATOR_MAX_CHARACTERS = 1_000  # a longer ETag or Last-Modified is dropped: cut, it would never match
@@ -106,9 +107,10 @@ class Extraction:
         self._rejected.update(judged.rejected)
 
     @property
-    def done(self) -> int:
-        """URLs ended so far."""
-        return len(self._ended)
+    def figures(self) -> dict[str, int]:
+        """How far it is, for progress."""
+        figures = {"pages": len(self._ended), "bytes": self._counts["bytes_decoded"]}
+        return figures if self._listed is None else {**figures, "listed": len(self._listed)}
 
     def tables(self) -> dict[str, pa.Table]:
         """The tables by their file names, once the last record is taken."""
@@ -125,8 +127,8 @@ class Extraction:
         return {
             "listed": listed, **self._outcomes, "not_reached": listed - reached, "metadata": len(tables[names.METADATA]),
             **self._counts, "link_occurrences": self._classes.total(), **self._classes, "rejected": dict(self._rejected),
-            "extracted_rows": len(tables[names.EXTRACTED]), "links_in_sum": self._classes[FOLLOWED],
-            "links_rows": len(tables[names.LINKS]),
+            "extracted_rows": len(tables[names.EXTRACTED]), "links_rows": len(tables[names.LINKS]),
+            "links_in_sum": int(column(tables[names.EXTRACTED], "links_in").sum(dtype="u8")),
         }
 
 

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from contract import names
+from contract.config import Config
 from contract.log import CRAWL, replay
 from contract.crawl_folder import open_folder
 from contract.tables import ANSWERED, COLLECTED
@@ -12,7 +13,7 @@ from storage.tables import read_table
 from synthweb import Rules, Web
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-RULES = Rules()
+RULES = Rules(excluded_extensions=Config().scope.reject_extensions)
 OVERLAP_MS = 1.0  # two clocks readings of one process
 
 

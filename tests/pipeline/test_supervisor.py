@@ -1,0 +1,194 @@
+"""The supervisor: locks, signals, damage and dying stages, on a small web with real processes."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import psutil
+import pytest
+
+from contract import names
+from contract.crawl_folder import create, hold_lock, open_folder
+from contract.log import replay
+from supervise.demo import SETTINGS
+from supervise.seed import leave
+from synthweb import Web
+from tests.pipeline.judge import ROOT, access_record, assert_truth
+
+WEB_SEED, WEB_SERVERS = 8, 14
+WITHIN_S = 60
+
+
+class Crawl:
+    def __init__(self, folder, state, port):
+        self.path, self.state, self.settings = folder / "crawl", state, folder / "pipeline.toml"
+        self.web = Web(WEB_SEED, WEB_SERVERS, port)
+        self.settings.write_text(SETTINGS.format(hosts=state / "hosts"))
+        create(self.path, 2)
+        leave(self.path, self.web.seeds())
+
+    def command(self, name, *more):
+        configured = ("--config", self.settings, "--set", "supervisor.retry_wait_s=0.01") if name in ("crawl", "run-cycle") else ()
+        return [ROOT / "bin" / name, "--crawl", self.path, *configured, *more]
+
+    def run(self, name, *more) -> subprocess.CompletedProcess:
+        return subprocess.run(self.command(name, *more), capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+    def finish(self) -> None:
+        done = self.run("crawl", "--until-done")
+        assert done.returncode == 0, done.stderr
+        assert_truth(self.path, self.web)
+        checked = self.run("check")
+        assert checked.returncode == 0, checked.stdout
+
+    def open_cycle(self) -> int:
+        return names.numbered(self.path / names.CYCLES)[-1]
+
+
+@pytest.fixture
+def crawl(tmp_path, synthetic_web) -> Crawl:
+    return Crawl(tmp_path, *synthetic_web(WEB_SEED, WEB_SERVERS))
+
+
+def wait_for(condition, what: str):
+    deadline = time.monotonic() + WITHIN_S
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        os.sched_yield()
+    return found
+
+
+def test_one_turn_and_nothing_due(crawl):
+    turn = crawl.run("run-cycle")
+    assert turn.returncode == 0 and "done" in turn.stdout and "next: bin/status" in turn.stdout, turn.stderr
+    crawl.finish()
+    idle = crawl.run("run-cycle")
+    assert idle.returncode == 0 and "nothing is waiting" in idle.stdout
+    assert crawl.run("run-cycle", "--quiet").stdout == ""
+
+
+def test_two_at_once_the_second_says_so(crawl):
+    lock = hold_lock(open_folder(crawl.path))
+    second = crawl.run("run-cycle")
+    assert second.returncode == 75 and "another run works here" in second.stderr
+    quiet = crawl.run("run-cycle", "--quiet")
+    assert quiet.returncode == 75 and quiet.stdout + quiet.stderr == ""
+    assert "running now" in crawl.run("status").stdout
+    os.close(lock)
+    assert "not running" in crawl.run("status").stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_cleanly_and_the_crawl_goes_on(crawl, number):
+    process = subprocess.Popen(crawl.command("crawl", "--until-done"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    record = crawl.state / "access.jsonl"
+    wait_for(lambda: record.exists() and len(record.read_bytes().splitlines()) > 30, "the crawl to fetch")
+    stages = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(number)
+    output, errors = process.communicate(timeout=WITHIN_S)
+    assert process.returncode == 0 and "stopped" in output, errors
+    assert not [stage for stage in stages if stage.is_running() and stage.status() != psutil.STATUS_ZOMBIE]
+    crawl.finish()
+
+
+def test_limits(crawl):
+    some = crawl.run("crawl", "--max-pages", "10")
+    assert some.returncode == 0 and "--max-pages reached" in some.stdout, some.stderr
+    status = json.loads(crawl.run("status", "--json").stdout)
+    assert status["fetched"]["answered"] == 10
+    two = crawl.run("crawl", "--cycles", "2")
+    assert "2 cycles done" in two.stdout
+    assert "--max-bytes reached" in crawl.run("crawl", "--max-bytes", "1").stdout
+    assert "--max-hours reached" in crawl.run("crawl", "--max-hours", "0").stdout
+
+
+@pytest.mark.parametrize("stage, name", [(names.SCHEDULER, names.URL_LIST), (names.SCHEDULER, names.SERVERS), (names.EXTRACTOR, names.COLLECTED)])
+def test_a_damaged_table_of_an_open_cycle_is_made_anew(crawl, stage, name):
+    assert crawl.run("run-cycle", "--stop-after", stage).returncode == 0
+    flip_a_byte(crawl.path / names.cycle(crawl.open_cycle()) / stage / name)
+    turn = crawl.run("run-cycle")
+    assert turn.returncode == 0 and "set aside as" in turn.stderr, turn.stderr
+    crawl.finish()
+    assert [path for path in (crawl.path / names.CORRUPT).iterdir() if path.name.endswith(name)]
+
+
+def test_a_damaged_page_file_is_set_aside_and_its_urls_are_asked_again(crawl):
+    assert crawl.run("run-cycle", "--stop-after", names.FETCHER).returncode == 0
+    (pages,) = (crawl.path / names.cycle(crawl.open_cycle()) / names.FETCHER / names.PAGES).iterdir()
+    flip_a_byte(pages)
+    turn = crawl.run("run-cycle")
+    assert turn.returncode == 0, turn.stderr
+    crawl.finish()
+    assert [path for path in (crawl.path / names.CORRUPT).iterdir() if path.name.endswith(".warc.zst")]
+
+
+@pytest.mark.parametrize("name", ["key.npy", "servers.parquet", "text"])
+def test_a_damaged_generation_holds_its_block_up_until_it_is_repaired(crawl, name):
+    assert crawl.run("crawl", "--cycles", "3").returncode == 0
+    log = replay(crawl.path, open_folder(crawl.path).blocks_first)
+    block, generation = max(log.live.items(), key=lambda item: item[1])
+    damaged = crawl.path / names.TEXT / names.segment(generation) if name == "text" else crawl.path / names.generation(block, generation) / name
+    flip_a_byte(damaged)
+    assert crawl.run("check").returncode == 65
+    held_up = crawl.run("crawl", "--until-done")
+    assert held_up.returncode == 65 and "Traceback" not in held_up.stderr, held_up.stderr
+    status = crawl.run("status")
+    assert status.returncode == 65
+    (advice,) = [line.split("run: ")[1].split() for line in status.stdout.splitlines() if "run: " in line]
+    repaired = subprocess.run([ROOT / advice[0], *advice[1:]], capture_output=True, text=True)
+    assert repaired.returncode == 0, repaired.stderr
+    crawl.finish()
+    assert crawl.run("status").returncode == 0
+
+
+def test_an_unknown_format_version_stops_with_both_numbers(crawl):
+    about = json.loads((crawl.path / names.CRAWL).read_bytes())
+    (crawl.path / names.CRAWL).write_text(json.dumps({**about, "format": 9}))
+    for name in ("run-cycle", "crawl", "status", "check"):
+        run = crawl.run(name)
+        assert run.returncode == 65 and "format version 9, this program reads version 1" in run.stderr
+
+
+def test_a_stage_that_keeps_dying_is_abandoned_and_the_crawl_goes_on(crawl):
+    process = subprocess.Popen(crawl.command("run-cycle"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def extractor():
+        if process.poll() is not None:
+            return "over"
+        for child in psutil.Process(process.pid).children():
+            try:
+                if "stages.extractor" in child.cmdline():
+                    return child
+            except psutil.NoSuchProcess:
+                pass
+        return None
+
+    killed = 0
+    while killed < 4:
+        child = wait_for(extractor, "the extractor to start")
+        assert child != "over"
+        child.kill()
+        wait_for(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, "the extractor to die")
+        wait_for(lambda: process.poll() is not None or not psutil.pid_exists(child.pid), "the supervisor to notice")
+        killed += 1
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=WITHIN_S)
+    assert "abandoned: extractor failed 4 times" in errors, errors
+    crawl.finish()
+
+
+def test_an_orphan_of_a_killed_supervisor_ends_and_frees_the_lock(crawl):
+    process = subprocess.Popen(crawl.command("crawl", "--quiet"), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    stages = wait_for(lambda: [child for child in psutil.Process(process.pid).children() if "stages.fetcher" in " ".join(child.cmdline())], "a fetcher")
+    process.kill()
+    process.wait()
+    wait_for(lambda: not stages[0].is_running(), "the orphan to end")
+    crawl.finish()
+
+
+def flip_a_byte(path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0x55
+    path.write_bytes(content)
