@@ -14,7 +14,9 @@ from contract import names
 from contract.errors import BadConfiguration, BadInput, TryLater
 from contract.url import Keys
 from storage.errors import Damaged, UnknownFormat
-from storage.publish import FORMAT, encode_json, make_folder, put_if_absent, read_json, write_aside, sync_folder
+from storage.publish import (
+    FORMAT, encode_json, is_published, make_folder, put_if_absent, read_json, read_manifest, sync_folder, write_aside,
+)
 
 LOCK_LOOKS, LOCK_LOOK_EVERY_S = 4, 0.05  # bin/status holds the lock for an instant to see whether somebody else does
 LOCK_VARIABLE = "COLETOR_LOCK"  # the descriptor of the lock that a stage inherits from its supervisor
@@ -108,13 +110,24 @@ def set_aside(crawl: Path, path: Path, reason: str) -> Path:
     return target
 
 
+def is_named(crawl: Path, path: Path) -> bool:
+    """Whether a manifest names this file; files that stand outside published folders always count."""
+    if path.parent == Path(names.TEXT):
+        manifests = (crawl / names.GENERATIONS).glob(f"[0-9]*/*/{names.MANIFEST}")
+        return any(path.name in read_json(manifest)["texts"] for manifest in manifests)
+    if path.name == names.MANIFEST or path.parts[0] not in (names.CYCLES, names.GENERATIONS) or len(path.parts) < 4:
+        return (crawl / path).parent.exists()
+    folder = Path(*path.parts[:3])
+    return is_published(crawl / folder) and path.relative_to(folder).as_posix() in read_manifest(crawl / folder)["files"]
+
+
 def notes_of_damage(crawl: Path) -> list[dict]:
-    """What lies in corrupt/: path and reason of each file set aside that is still missing from its place."""
+    """What lies in corrupt/: path and reason of each file set aside that is still missing and that a manifest still names."""
     notes = []
     for path in sorted((crawl / names.CORRUPT).glob("*.json")):
         try:
             note = json.loads(path.read_bytes())
-            missing = not (crawl / note["path"]).exists()
+            missing = not (crawl / note["path"]).exists() and is_named(crawl, Path(note["path"]))
         except (ValueError, KeyError, TypeError):
             continue  # a damaged .json file itself, set aside
         if missing:

@@ -36,7 +36,7 @@ def main() -> int:
         print(json.dumps(status))
     else:
         print_status(status)
-    return EX_DATAERR if status["damage"] else 0
+    return EX_DATAERR if any(note["run"] for note in status["damage"]) else 0
 
 
 def describe(crawl: CrawlFolder) -> dict:
@@ -106,13 +106,13 @@ def is_locked(crawl: Path) -> bool:
 
 
 def advice(crawl: Path, path: str) -> str:
-    """What to run for a file that was set aside."""
+    """What to run for a file that was set aside; nothing where the crawl goes on without it."""
     parts = Path(path).parts
     if parts[0] == names.GENERATIONS:
         return f"bin/verifier --crawl {crawl} --cycle {int(Path(parts[2]).stem)} --repair"
     if len(parts) > 2 and parts[2] == names.VERIFIER:
         return f"bin/verifier --crawl {crawl} --cycle {int(parts[1])} --repair"
-    return "nothing: the crawl goes on without it"
+    return ""
 
 
 def print_status(status: dict) -> None:
@@ -128,7 +128,8 @@ def print_status(status: dict) -> None:
     if status["inbox"]:
         print(f"inbox     {status['inbox']} files of seeds wait for the next turn")
     for note in status["damage"]:
-        print(f"damage    {note['path']}: {note['reason']}\n          run: {note['run']}")
+        print(f"damage    {note['path']}: {note['reason']}")
+        print(f"          run: {note['run']}" if note["run"] else "          the crawl goes on without it")
     print("block  generation      known  collected    waiting    servers  due")
     for block in status["by_block"]:
         due = block.get("earliest_due_ms")

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -27,7 +28,7 @@ def synthetic_web(tmp_path):
         deadline = time.monotonic() + READY_WITHIN_S
         while not (state / "ready.json").exists():
             assert process.poll() is None and time.monotonic() < deadline, "the web did not start"
-            os.sched_yield()
+            threading.Event().wait(0.01)
         return state, json.loads((state / "ready.json").read_bytes())["port"]
 
     yield start

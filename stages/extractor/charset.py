@@ -48,7 +48,7 @@ _ALIASES = {
         "euc-jp": "cseucpkdfmtjapanese x-euc-jp", "cp932": "windows-31j x-sjis",
         "cp949": "cseuckr csksc56011987 iso-ir-149 ks_c_5601-1989 ksc_5601 windows-949",
         **{f"cp{number}": f"x-cp{number}" for number in range(1250, 1259)},
-        **{f"iso-8859-{number}": f"iso8859{number}" for number in range(1, 17) if number != 12},
+        **{f"iso8859-{number}": f"iso8859{number}" for number in range(1, 17) if number != 12},
     }.items() for label in labels.split()
 }
 

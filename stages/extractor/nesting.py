@@ -14,8 +14,8 @@ import numpy as np
 
 TAGS_UNCHECKED = 1_000  # fewer cannot make more than 250,000 elements, 100 MB
 TAGS_SHALLOW = 10_000  # fewer cannot cost more than half a second, however deep
-ELEMENTS_MAX = 2_000_000  # made anew: 800 MB
-STEPS_MAX = 200_000_000  # on the stack of open elements: about a second
+ELEMENTS_MAX = 1_000_000  # made anew: 400 MB
+STEPS_MAX = 100_000_000  # on the stack of open elements: about half a second
 TAG_UNCHECKED_BYTES = 4_096  # a shorter tag has no room for attributes that cost anything
 ATTRIBUTES_MAX = 1_000  # of one tag
 LOOK_BACK = 64  # open elements that an end tag may close beside its own, as we estimate it

@@ -20,6 +20,8 @@ from storage.tables import write_table
 
 NOW_MS = 1_800_000_000_000
 PAGE = "http://example.com/dir/page.html"
+HASH_SEED = 17
+KEYS = Keys(HASH_SEED)  # made once: reading the suffix list takes a tenth of a second
 
 
 def http(body: bytes = b"", status: int = 200, kind: str | None = "text/html; charset=utf-8", *headers: str) -> bytes:
@@ -117,15 +119,14 @@ class Cycle:
 
     def __init__(self, folder: Path, listed: dict[str, int], *files: WarcFile, known: dict[str, dict] | None = None,
                  config: Config = Config()):
-        self.crawl: CrawlFolder = crawl_folder.create(folder, 1, hash_seed=17)
+        self.crawl: CrawlFolder = crawl_folder.create(folder, 1, HASH_SEED)
         self.plan = Plan(3, CRAWL, 0, 1, None, NOW_MS, config)
         write_plan(self.crawl.path, self.plan)
         self.path = self.crawl.path / names.cycle(3)
         self.fetcher = self.path / names.FETCHER
-        keys = self.crawl.keys()
         with publishing(self.path / names.SCHEDULER) as manifest:
-            write_table(self.path / names.SCHEDULER / names.URL_LIST, list_table(listed, keys))
-            write_table(self.path / names.SCHEDULER / names.SERVERS, server_table(listed, known or {}, keys))
+            write_table(self.path / names.SCHEDULER / names.URL_LIST, list_table(listed))
+            write_table(self.path / names.SCHEDULER / names.SERVERS, server_table(listed, known or {}))
             manifest["counts"] = {}
         with publishing(self.fetcher) as manifest:
             (self.fetcher / names.PAGES).mkdir()
@@ -144,21 +145,21 @@ class Cycle:
         return crawl_folder.notes_of_damage(self.crawl.path)
 
 
-def list_table(listed: dict[str, int], keys: Keys) -> pa.Table:
-    servers = [keys.server(server_of(url)) for url in listed]
+def list_table(listed: dict[str, int]) -> pa.Table:
+    servers = [KEYS.server(server_of(url)) for url in listed]
     return pa.table({
         "order": range(len(listed)), "url": list(listed), "domain_key": [server.domain_key for server in servers],
-        "url_key": [keys.of(url) for url in listed], "server_key": [server.key for server in servers],
+        "url_key": [KEYS.of(url) for url in listed], "server_key": [server.key for server in servers],
         "depth": list(listed.values()),
     }, schema=URL_LIST)
 
 
-def server_table(listed: dict[str, int], known: dict[str, dict], keys: Keys) -> pa.Table:
+def server_table(listed: dict[str, int], known: dict[str, dict]) -> pa.Table:
     blank = {"robots": None, "robots_expires_at_ms": 0, "delay_ms": 0, "last_request_at_ms": 0, "address": "", "requests": 0,
              "mean_ms": 0, "failures": 0}
     rows = []
     for name in dict.fromkeys(server_of(url) for url in listed):
-        server = keys.server(name)
+        server = KEYS.server(name)
         rows.append({"server": name, "server_key": server.key, "domain_key": server.domain_key, **blank, **known.get(name, {})})
     return pa.Table.from_pylist(sorted(rows, key=lambda row: row["server_key"]), schema=SERVERS)
 

@@ -98,12 +98,18 @@ class Files:
         self._enter(path, base, self.last)
 
     def write(self, path, content, base=TOP):
-        """Truncate and write in place: whoever else links to the inode sees it too."""
+        """Empty and write in place: whoever else links to the inode sees it, and nothing of it is synced."""
         node = self.find(path, base)
         if node is None:
             self.create(path, content, base)
         else:
-            self._fill(path, base, node, content, self.data[node][1])
+            self._fill(path, base, node, content, None)
+
+    def truncate(self, path, length, base=TOP):
+        """Cut a tail off."""
+        node = self.need(path, base)
+        content, synced = self.data[node]
+        self._fill(path, base, node, content[:length], synced)
 
     def append(self, path, record, base=TOP):
         node = self.need(path, base)
@@ -226,12 +232,15 @@ class Files:
 
 
 def torn(data, survives):
-    """What a power cut makes of a file; a log that only grew keeps what was synced and a torn tail."""
+    """What a power cut makes of a file; of one that only grew or shrank at its end the rest stays."""
     content, synced = data
     if content == synced or survives:
         return content, content
-    if isinstance(synced, tuple) and isinstance(content, tuple) and content[: len(synced)] == synced:
-        return (*synced, TORN), (*synced, TORN)
+    if isinstance(synced, tuple) and isinstance(content, tuple):
+        if content[: len(synced)] == synced:
+            return (*synced, TORN), (*synced, TORN)
+        if synced[: len(content)] == content:
+            return synced, synced
     return TORN, TORN
 
 

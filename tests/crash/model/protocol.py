@@ -1,4 +1,39 @@
-"""The protocol in one class: a setting, a web, and the parts that know the rules."""
+"""The commit protocol of design section 4 as a program that can be run: the right one, in one class.
+
+Theory. The protocol rests on three habits, and every wrong variant breaks one of them:
+
+1. *What is seen need not be kept.* A process that dies leaves names that everybody sees and that a
+   power cut may take back. Whoever builds on what it found, syncs it first: log/ before a plan or a
+   deletion, a manifest found in place, an open cycle's folders at start-up, a manifest found gone.
+2. *Look, sync, act.* The sync comes after the look, so that it covers all that the look saw; the
+   other way round, an entry that came in between is built on and may vanish.
+3. *What is taken is taken by position.* `seen` and p are positions in the log, fixed before the
+   work begins, so that every block takes every entry exactly once, however often the work is redone.
+
+Where the design is terse, the model chose:
+
+- Block of a domain key: its top k bits reversed, k = ceil(log2 N); if >= N, one bit less.
+- A block without a generation is empty and has seen 0. Live generations and N come from replaying
+  the log in order; void entries are skipped. *Any* entry closes its cycle, a void one too.
+- An entry is void if its cycle has an entry, or its parent generation is not the live one of its
+  block (or, for `grow`, if it does not make N one larger).
+- Pending for block j: rows with a key of j, of AUX (and of abandoned lists) of the entries
+  [seen of j, length of the log) that are not void. A missing AUX has no rows: the books must tell
+  whether it was deleted or lost.
+- An `abandon` entry closes its cycle for ever. Its list is routed by key like AUX, each URL as one
+  failed attempt, so that the children of a split share it; it is kept until they have seen it, and
+  a block that has one pending gets an absorb turn before its next list is made.
+- A split is a cycle with a plan of its own; so its id and its folders are those of an open cycle
+  and are resumed. A seed cycle has no plan: before its entry it is garbage.
+- An id has been given out when its plan is on the disk; the next one is 1 + the largest in log/ and
+  cycles/. Folders without plan or entry are garbage and their ids may come again.
+- A generation is used by an open plan until the stage of that plan has *ended*, not only until its
+  commit: a verifier that died after its commit may be run again.
+- Pages of committed cycles are kept; everything else goes as soon as rule 7 lets it.
+- A fork is made under the lock of its source, at a position whose live generations are all there.
+
+Left out: the extractor (it publishes as the scheduler does), caches, `slots`, damage, time.
+"""
 from typing import NamedTuple
 
 from .deletion import Deletion
@@ -7,7 +42,7 @@ from .log import Log
 from .publishing import Publishing
 from .stages import Stages
 from .supervisor import Supervisor
-from .web import LARGE, SMALL, Web
+from .web import SMALL, Web
 
 
 class Setting(NamedTuple):
@@ -31,11 +66,3 @@ class Protocol(Publishing, Log, Stages, Supervisor, Deletion, Fork):
     def __init__(self, setting):
         self.setting, self.web = setting, setting.web
         self.replays = {}  # a cache: entries to what they mean
-
-
-# One cycle in flight, no growth: small enough for every pair of crashes.
-TINY = Setting()
-# Two cycles in flight and one split: for switches between processes.
-PAIR = Setting(n_max=3, workers=2)
-# Three cycles in flight, two splits, seeds that come late.
-WIDE = Setting(web=LARGE, n_max=4, rows_max=2, workers=3)

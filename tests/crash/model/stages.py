@@ -35,12 +35,12 @@ class Stages:
             return self.adopt(look, folder)
         pages = f"{folder}/pages"
         old = look.read(pages) if look.has(pages) else ()
-        kept = tuple(url for url in old if url != TORN) if old != TORN else ()
+        kept = old[: old.index(TORN)] if TORN in old else old
         steps = list(self.open_folder(look, folder))
-        if not look.has(pages):
-            steps.append(("create", pages, ()))
+        if old == TORN or not look.has(pages):
+            steps.append(("create", pages, kept := ()))
         elif kept != old:
-            steps.append(("write", pages, kept))  # the torn tail is cut
+            steps.append(("truncate", pages, len(kept)))
         steps += [("fsync", pages), ("sync", folder)]
         urls = whole(look, f"cycles/{cycle}/scheduler/list")
         for url in urls:

@@ -120,11 +120,9 @@ class Supervisor:
                 out.append((("call", "take_seed", name),))
         if len(opened) < self.setting.workers:
             out += self.turns(look, state, self.held(opened))
-        if self.removals(look, state, opened):
-            out.append((("call", "tidy", tuple(opened)),))
-        if not out:
-            out.append((("wait",),) if opened else (("done",),))
-        return out
+        if out or self.removals(look, state, opened):
+            return [*out, (("call", "tidy", tuple(opened)),)]
+        return [(("wait",),)] if opened else [(("done",),)]
 
     def held(self, opened):
         return {plan.block for plan in opened.values()}
@@ -165,9 +163,10 @@ class Supervisor:
         return victim(state.n) if max(sizes) > self.setting.rows_max else None
 
     def turn(self, look, state, block):
-        """crawl, absorb or nothing. An abandoned list is absorbed before the next list is made:
+        """crawl, absorb or nothing.
 
-        else the next list would be the same one, kill the same stage, and never be counted.
+        An abandoned list is absorbed before the next list is made: else the next list would be the
+        same, would kill the same stage, and no merge would ever come to count it.
         """
         generation, seen = state.live[block]
         pending = self.slices(look, state, block, state.n, seen, len(state.entries))
@@ -205,6 +204,19 @@ class Supervisor:
         if look.has(f"cycles/{cycle}/scheduler/manifest"):
             urls, steps = look.read(f"cycles/{cycle}/scheduler/list"), self.adopt(look, f"cycles/{cycle}/scheduler")
         return (*steps, ("call", "commit", Entry("abandon", cycle, plan.block, ghost=urls)))
+
+    # Seeds.
+
+    def leave_seed(self, look, name, urls):
+        """bin/seed, without the lock. It reports success (`promise`) when a power cut cannot take it back."""
+        aside = f"inbox/.{name}"
+        return (
+            ("create", aside, urls),
+            ("fsync", aside),
+            ("rename", aside, f"inbox/{name}"),
+            ("sync", "inbox"),
+            ("promise", name),
+        )
 
     def take_seed(self, look, name):
         state = self.read_log(look)

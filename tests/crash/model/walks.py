@@ -11,17 +11,34 @@ Theory. A crash at a random step seldom hurts; the walks are a malicious operato
 from random import Random
 
 from .books import check, check_done
-from .exploration import Failure, matters, touches_log
+from .exploration import Failure, matters, touches_log, unsynced_entries
 from .files import TOP
 from .log import Violation
+from .protocol import Setting
+from .web import LARGE, MIRROR, POISONED, SMALL
 from .world import SUPERVISOR, World, new_world
 
-STEPS_MAX = 5000  # a walk takes about 700; poisoned pages and many crashes about 1,500
+STEPS_MAX = 5000  # a walk takes about 600, with a fork and many crashes up to 2,500
+WORLDS = (
+    Setting(web=LARGE, workers=3, n_max=4),
+    Setting(web=POISONED, workers=3, n_max=3),
+    Setting(web=SMALL, workers=2, n_max=3),
+    Setting(web=MIRROR, workers=2, n_max=3),
+)
 
 
-def walk(protocol, seed, **options):
+def setting_of(seed):
+    """Every combination of these comes within 96 seeds."""
+    return WORLDS[seed % 4]._replace(
+        keep=seed // 4 % 2,
+        careful=bool(seed // 8 % 2),
+        rows_max=1 + seed // 16 % 3,
+    )
+
+
+def walk(protocol_class, seed):
     """One walk from its seed; gives the number of steps, or raises Failure with the seed and the story."""
-    one = Walk(protocol, Random(seed), **options)
+    one = Walk(protocol_class(setting_of(seed)), Random(seed), forks=seed // 2 % 4 == 0)
     try:
         return one.run()
     except Violation as violation:
@@ -78,12 +95,12 @@ class Walk:
             enabled = self.meet(enabled)
         if self.current not in enabled or random.random() < 0.2:
             self.current = random.choice(enabled)
-        if self.current in world.orphans() and random.random() < 0.05:
+        if isinstance(self.current, tuple) and random.random() < 0.05:
             world.kill_worker(self.current)  # it noticed that its supervisor is gone
             return
         self.last = world.procs[self.current][1][0]
         world.step(self.current, choose=self.choose)
-        if self.last[0] == "loop" and random.random() < 0.1:
+        if self.last[0] == "loop" and random.random() < 0.05:
             check(world)
 
     def meet(self, enabled):
@@ -102,11 +119,15 @@ class Walk:
     # What goes wrong.
 
     def rate(self):
+        """How likely is a crash now?"""
         if self.unkept:
             pending = self.world.files.pending()
             self.unkept = [entry for entry in self.unkept if entry in pending]
             if self.unkept:
                 return 0.08
+        elif self.meets and (racing := unsynced_entries(self.world)) and self.last[0] != "link":
+            self.unkept = racing
+            return 0.05
         return 0.04 if matters(self.last) else 0.003
 
     def crash(self):

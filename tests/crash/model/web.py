@@ -76,4 +76,10 @@ LARGE = Web(
     links={0: (1, 2), 1: (0, 3), 2: (4, 0), 3: (1, 2, 4), 4: (3,)},
     seeds={"s0": (0,), "s1": (4, 1)},
 )
-POISONED = LARGE._replace(poison=frozenset({3}))
+# A page that kills its reader, in the half of block 0 that a split takes away.
+POISONED = Web(
+    keys={0: 0, 1: 7, 2: 3, 3: 5},
+    links={0: (2,), 1: (3, 0), 2: (), 3: (1,)},
+    seeds={"s0": (2, 1)},
+    poison=frozenset({2}),
+)

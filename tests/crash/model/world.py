@@ -8,7 +8,9 @@ from .files import Files, Missing, View
 from .log import Violation
 
 SUPERVISOR = "supervisor"
-OPERATIONS = ("create", "write", "append", "fsync", "sync", "mkdir", "rmdir", "unlink", "rename")
+OPERATIONS = (
+    "create", "write", "append", "truncate", "fsync", "sync", "mkdir", "rmdir", "unlink", "rename",
+)  # fmt: skip
 
 
 class World:
@@ -59,8 +61,9 @@ class World:
         self.note("start")
 
     def may_start(self):
-        locked = self.orphans() if self.protocol.lock_is_inherited else []
-        return SUPERVISOR not in self.procs and not locked
+        if SUPERVISOR in self.procs:
+            return False
+        return not (self.protocol.lock_is_inherited and self.orphans())
 
     def workers(self):
         return [name for name in self.procs if isinstance(name, int)]
@@ -69,15 +72,8 @@ class World:
         return [name for name in self.procs if isinstance(name, tuple)]
 
     def deliver(self, name):
-        """bin/seed: without the lock, by rename; run again by its user until it reports success."""
-        aside = f"inbox/.{name}"
-        self.procs[name] = ("seed", (
-            ("create", aside, self.unpromised[name]),
-            ("fsync", aside),
-            ("rename", aside, f"inbox/{name}"),
-            ("sync", "inbox"),
-            ("promise", name),
-        ))  # fmt: skip
+        """bin/seed starts; its user runs it again until it reports success."""
+        self.procs[name] = ("seed", (("call", "leave_seed", name, self.unpromised[name]),))
 
     def promise(self, name):
         self.promised |= {name}
@@ -116,8 +112,8 @@ class World:
         self.changed = True
         if what in OPERATIONS:
             getattr(self.files, what)(*step[1:], base=self.base)
-            if step[-1] == "pages" or str(step[1]).endswith("/pages"):
-                self.noted(what, step)
+            if what in ("append", "fsync") and step[1].endswith("/pages"):
+                self.record(what, step)
             return ()
         if what == "link":
             made = self.files.link(step[1], step[2], self.base)
@@ -156,7 +152,8 @@ class World:
             raise Violation("refetched", f"url {url}, though its first page was {self.asked[url]}")
         self.asked[url] = "asked"
 
-    def noted(self, what, step):
+    def record(self, what, step):
+        """A page counts as kept from the sync of its record on."""
         if what == "append":
             self.asked[step[2]] = "noted"
         elif what == "fsync":

@@ -131,8 +131,14 @@ class LogNotSyncedAfterCommitButForSeeds(Protocol):
 
 @variant
 class SecondEntryOfCycleCounts(Protocol):
+    """The last entry of a cycle says what became of it: a commit is followed by an abandon."""
+
     def is_repeated(self, entry, closed):
         return False
+
+    def replay(self, entries):
+        last = {entry.cycle: position for position, entry in enumerate(entries)}
+        return super().replay(entries)._replace(closed=last)
 
 
 @variant

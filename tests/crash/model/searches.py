@@ -1,0 +1,23 @@
+"""The searches that a protocol is put through: the right one passes all, a wrong one fails in one of them."""
+from .exploration import KillThenCut, LogRaces, OneCrash, TwoCrashes
+from .protocol import Setting
+from .walks import walk
+from .web import LINE, MIRROR, SMALL
+
+WALKS = 800  # about 10 s
+
+
+def walks(protocol_class, first=0, number=WALKS):
+    return sum(walk(protocol_class, seed) for seed in range(first, first + number))
+
+
+# Each takes the class of a protocol, gives the number of states or steps, or raises Failure.
+SEARCHES = {
+    "crash": lambda cls: OneCrash(cls(Setting(web=SMALL))).run(),
+    "crash in flight": lambda cls: OneCrash(cls(Setting(web=SMALL, n_max=3, workers=2))).run(),
+    "two crashes": lambda cls: TwoCrashes(cls(Setting(web=LINE))).run(),
+    "kill then cut": lambda cls: KillThenCut(cls(Setting(web=MIRROR))).run(),
+    "kill then cut, careful": lambda cls: KillThenCut(cls(Setting(web=MIRROR, careful=True, keep=0))).run(),
+    "races": lambda cls: LogRaces(cls(Setting(web=MIRROR, workers=2))).run(),
+    "walks": walks,
+}

@@ -1,0 +1,90 @@
+"""Whatever pages hold, their links add up, and the tables agree with a plain count of the same pages."""
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contract import names
+from contract.config import Config
+from contract.tables import LINK_KINDS
+from contract.url import NotCanonical, canonicalise
+from contract.warc import parse_response
+from stages.extractor.answer import read_answer
+from stages.extractor.links import CLASSES, LinkJudge
+from stages.extractor.scope import Scope
+from tests.unit.test_extractor_lab import KEYS, PAGE, alone, configured, http, page_file
+
+CONFIG = configured("scope", accept_suffixes=("com", "org"), reject_domains=("bad.org",), path_depth_max=3, reject_patterns=("secret",))
+TEXTS = st.sampled_from([
+    "x", "./x", "/dir/x", "#top", "", "?", "?q=1", "/a/b/c/d", "/y.zip", "/secret", "//bad.org/", "//a.bad.org/z", "//c.org/", "http://d.net/",
+    "javascript:void(0)", "mailto:a", "http://[", "https:x", "HTTP://EXAMPLE.com/dir/x", "\x00", "a b", "&#xD800;", "//c.org/\\x", "http://",
+]) | st.text(max_size=8).filter(lambda text: "\ud800" > max(text, default=" "))
+TAGS = st.sampled_from(["a href", "area href", "iframe src", "img src", "link href", "script src", "a rel=nofollow href", "frame src"])
+PIECES = st.one_of(
+    st.tuples(TAGS, TEXTS).map(lambda pair: f"<{pair[0]}='{pair[1]}'>"),
+    TEXTS.map(lambda text: f"<meta http-equiv=refresh content=\"0;url={text}\">"),
+    st.sampled_from(["<base href=/dir/>", "<base href=//c.org/>", "<base href='http://['>", "<meta name=robots content=nofollow>", "<div>", "</div>", "<p",
+                     "<!--", "-->", "<title>x</title>", "text", "'", '"', "<svg>", "<template>", "</template>", "<select><option>"]),
+)
+PAGES = st.lists(PIECES, max_size=25).map("".join)
+
+
+@settings(max_examples=150, deadline=None)
+@given(PAGES, st.booleans())
+def test_every_occurrence_falls_in_one_class(html, obey_nofollow):
+    config = configured("extractor", obey_nofollow=obey_nofollow)
+    answer = read_answer(PAGE, parse_response(http(html.encode())), config)
+    scope = Scope(CONFIG.scope, KEYS)
+    judged = LinkJudge(config.extractor, scope, KEYS).judge(PAGE, answer.page.base, answer.page.links, answer.page.nofollow)
+    assert sum(judged.classes.values()) == sum(answer.page.links.values())
+    assert sum(judged.rejected.values()) == judged.classes["out_of_scope"] + judged.classes["trap"]
+    assert judged.classes["followed"] == sum(judged.followed)
+    assert len(set(judged.urls)) == len(judged.urls) == len(judged.keys) == len(judged.kinds) == len(judged.nofollow)
+    assert {url: bits for url, bits in zip(judged.urls, judged.kinds)} == plain_kinds(answer.page, scope)
+    assert all(canonicalise(url) == url for url in judged.urls)
+
+
+def plain_kinds(page, scope: Scope) -> dict[str, int]:
+    """Targets in scope and the bits of their kinds, in the slow and obvious way."""
+    try:
+        base = canonicalise(page.base, PAGE) if page.base is not None else PAGE
+    except NotCanonical:
+        base = PAGE
+    kinds: Counter = Counter()
+    for kind, text, _ in page.links:
+        try:
+            url = canonicalise(text, base)
+        except NotCanonical:
+            continue
+        if not scope.judge(url):
+            kinds[url] |= 1 << kind
+    return dict(kinds)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(PAGES, max_size=5))
+def test_tables_of_generated_pages(pages):
+    with tempfile.TemporaryDirectory() as folder:
+        tables = alone(Path(folder), page_file({f"http://s{number % 2}.com/{number}": html for number, html in enumerate(pages)}), config=CONFIG)
+        counts = tables.counts
+        assert counts["link_occurrences"] == sum(counts[name] for name in CLASSES) and counts["answered"] == len(pages)
+        extracted = tables.by_url(names.EXTRACTED)
+        links = tables.rows(names.LINKS)
+        linked = Counter(row["to_key"] for row in links if row["followed"])
+        assert {row["url_key"]: row["links_in"] for row in extracted.values()} == linked
+        assert counts["followed"] == counts["links_in_sum"] == linked.total()
+        assert all(0 < row["kinds"] < 1 << len(LINK_KINDS) for row in links)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.binary(max_size=400) | st.binary(max_size=200).map(lambda noise: b"<a href='" + noise + b"'>" + noise), st.sampled_from(
+    ["text/html", "text/html; charset=utf-16", "text/html;charset=iso-2022-jp", "text/html; charset=gb18030", "text/html; charset=big5", "", "text/plain"]),
+    st.sampled_from(["", "gzip", "deflate", "gzip, deflate", "br"]))
+def test_no_bytes_raise(body, kind, encoding):
+    answer = read_answer(PAGE, parse_response(http(body, 200, kind, f"Content-Encoding: {encoding}")), Config())
+    if answer.page is not None:
+        LinkJudge(Config().extractor, Scope(Config().scope, KEYS), KEYS).judge(PAGE, answer.page.base, answer.page.links, answer.page.nofollow)
+        answer.page.title.encode()

@@ -1,0 +1,162 @@
+"""Answers: content encodings within bounds, charsets by every way to declare them, types, redirects."""
+
+import gzip
+import zlib
+from unittest.mock import patch
+
+import pytest
+
+from contract.config import Config
+from contract.warc import parse_response
+from stages.extractor import answer as answer_module
+from stages.extractor.answer import Answer, read_answer
+from stages.extractor.body import decode_body
+from stages.extractor.charset import choose_charset, encoding_of, is_utf_8, to_utf_8
+from tests.unit.test_extractor_lab import PAGE, configured, http
+
+WORD = "ação"
+
+
+def read(body: bytes, kind: str | None = "text/html", *headers: str, status: int = 200, config: Config = Config()) -> Answer:
+    return read_answer(PAGE, parse_response(http(body, status, kind, *headers)), config)
+
+
+def decode(body: bytes, *headers: str, most: int = 10_000) -> tuple[bytes, bool]:
+    return decode_body(parse_response(http(body, 200, "text/html", *headers)), most)
+
+
+def raw_deflate(data: bytes) -> bytes:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return packer.compress(data) + packer.flush()
+
+
+@pytest.mark.parametrize("body, headers", [
+    (b"hello", ()), (b"hello", ("Content-Encoding: identity",)), (b"hello", ("Content-Encoding: ",)),
+    (gzip.compress(b"hello"), ("Content-Encoding: gzip",)), (gzip.compress(b"hello"), ("content-encoding: X-GZIP",)),
+    (gzip.compress(b"hel") + gzip.compress(b"lo") + b"trash", ("Content-Encoding: gzip",)),
+    (zlib.compress(b"hello"), ("Content-Encoding: deflate",)), (raw_deflate(b"hello"), ("Content-Encoding: deflate",)),
+    (gzip.compress(zlib.compress(b"hello")), ("Content-Encoding: deflate, gzip",)),
+    (gzip.compress(gzip.compress(b"hello")), ("Content-Encoding: gzip", "Content-Encoding: gzip")),
+    (b"3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n", ("Transfer-Encoding: chunked",)),
+    (b"hello", ("Transfer-Encoding: chunked",)), (b"5\r\nhello", ("Transfer-Encoding: chunked",)),
+])
+def test_encodings(body, headers):
+    assert decode(body, *headers) == (b"hello", True)
+
+
+@pytest.mark.parametrize("body, encoding", [
+    (b"hello", "br"), (b"hello", "gzip, br"), (b"hello", "gzip"), (b"hello", "deflate"), (gzip.compress(b"x"), "gzip, gzip, gzip"),
+])
+def test_what_cannot_be_decoded_is_given_as_it_is(body, encoding):
+    assert decode(body, f"Content-Encoding: {encoding}") == (body, False)
+
+
+def test_a_broken_stream_counts_up_to_the_break():
+    text = bytes(range(256)) * 40
+    packed = gzip.compress(text, 1)
+    content, known = decode(packed[:len(packed) // 2], "Content-Encoding: gzip")
+    assert known and content and text.startswith(content)
+    torn = bytearray(gzip.compress(b"a" * 5000 + text, 0))
+    torn[-6] ^= 1  # the checksum
+    content, known = decode(bytes(torn), "Content-Encoding: gzip", most=100_000)
+    assert known and content.startswith(b"a" * 5000)
+
+
+def test_bombs_are_cut():
+    bomb = gzip.compress(gzip.compress(bytes(50_000_000)))
+    assert decode(bomb, "Content-Encoding: gzip, gzip", most=1000) == (bytes(1000), True)
+    assert decode(gzip.compress(b"") * 100_000, "Content-Encoding: gzip") == (b"", True)
+    assert len(read(gzip.compress(b"<p>" * 1_000_000), "text/html", "Content-Encoding: gzip",
+                    config=configured("extractor", page_max_bytes=3000)).content) == 3000
+
+
+@pytest.mark.parametrize("label, name", [
+    ("utf-8", "utf-8"), ("UTF8", "utf-8"), (" iso-8859-1 ", "windows-1252"), ("ascii", "windows-1252"), ("latin1", "windows-1252"),
+    ("iso88591", "windows-1252"), ("ISO-8859-9", "windows-1254"), ("iso-8859-15", "iso-8859-15"), ("x-sjis", "shift_jis"),
+    ("windows-31j", "shift_jis"), ("gb2312", "gbk"), ("gb18030", "gb18030"), ("ks_c_5601-1987", "euc-kr"), ("big5-hkscs", "big5"),
+    ("koi8-ru", "koi8-u"), ("tis-620", "windows-874"), ("x-cp1251", "windows-1251"), ("utf-16", "utf-16le"), ("unicodefffe", "utf-16be"),
+    ("logical", "iso-8859-8"), ("macintosh", "macintosh"),
+    ("", ""), ("utf-7", ""), ("base64", ""), ("rot13", ""), ("unicode_escape", ""), ("idna", ""), ("none", ""), ("x" * 1000, ""),
+    ("..", ""), ("a\0b", ""), ("ação", ""), ("cp037", ""), ("undefined", ""), ("aliases", ""),
+])
+def test_labels(label, name):
+    assert encoding_of(label) == name
+    if name:
+        assert to_utf_8(b"abc" if not name.startswith("utf-16") else "abc".encode(name), name) == b"abc"
+
+
+@pytest.mark.parametrize("body, kind, charset", [
+    (b"\xef\xbb\xbf" + WORD.encode(), "text/html; charset=iso-8859-1", "utf-8"),
+    (b"\xff\xfe" + WORD.encode("utf-16le"), "text/html", "utf-16le"),
+    (b"\xfe\xff" + WORD.encode("utf-16be"), "text/html; charset=utf-8", "utf-16be"),
+    (WORD.encode("latin-1"), "text/html; charset=ISO-8859-1", "windows-1252"),
+    (WORD.encode("latin-1"), "text/html;x=y; Charset = 'windows-1252'", "windows-1252"),
+    (WORD.encode("utf-8") + b"<meta charset=iso-8859-1>", "text/html; charset=utf-8", "utf-8"),
+    (b"<meta charset=latin1>" + WORD.encode("latin-1"), "text/html", "windows-1252"),
+    (b"<META HTTP-EQUIV=content-type CONTENT='text/html; charset=iso-8859-2'>" + "Ł".encode("iso-8859-2"), "text/html", "iso-8859-2"),
+    (b"<meta charset=utf-16>" + WORD.encode(), "text/html", "utf-8"),
+    (b"<meta charset=nonsense>" + WORD.encode(), "text/html; charset=fantasy", "utf-8"),
+    (b"<meta charset=nonsense><meta charset=koi8-r>", "text/html", "koi8-r"),
+    (b"<!-- <meta charset=koi8-r> -->" + WORD.encode(), "text/html", "utf-8"),
+    (b" " * 1024 + b"<meta charset=koi8-r>", "text/html", "utf-8"),
+    (WORD.encode("latin-1"), "text/html", "windows-1252"),
+    (WORD.encode(), "text/html", "utf-8"),
+    (WORD.encode()[:-1], "text/html", "utf-8"),
+])
+def test_charset(body, kind, charset):
+    assert choose_charset(body, kind, has_markup=True) == charset
+    if charset != "koi8-r":
+        assert b"<" in body or WORD.encode().startswith(to_utf_8(body, charset).removesuffix("\ufffd".encode()))
+
+
+def test_a_lie_about_the_charset_is_believed_and_leaves_marks():
+    answer = read(b"<title>" + WORD.encode("latin-1"), "text/html; charset=utf-8")
+    assert answer.charset == "utf-8" and answer.page.title == "a\ufffd\ufffdo"
+    answer = read(b"<title>" + WORD.encode("utf-8"), "text/html; charset=latin1")
+    assert answer.charset == "windows-1252" and answer.page.title == WORD.encode().decode("cp1252")
+
+
+def test_links_are_read_in_the_charset_of_the_page():
+    answer = read(f"<meta charset=iso-8859-1><a href='{WORD}'>".encode("latin-1"))
+    assert [text for _, text, _ in answer.page.links] == [WORD]
+    shift_jis = "<title>日本</title><a href=\"表\">".encode("cp932")  # the second byte of this sign is a backslash
+    answer = read(shift_jis, "text/html; charset=shift_jis")
+    assert answer.page.title == "日本" and [text for _, text, _ in answer.page.links] == ["表"]
+
+
+def test_utf_8_that_ends_inside_a_character():
+    assert is_utf_8("é".encode()[:1]) and is_utf_8("😀".encode()[:3]) and not is_utf_8(b"\xe9\xe9")
+
+
+@pytest.mark.parametrize("body, kind, status, parsed, charset", [
+    (b"<p>", "text/html", 200, True, "utf-8"), (b"<p>", "TEXT/HTML ; x", 299, True, "utf-8"), (b"<p>", "application/xhtml+xml", 200, True, "utf-8"),
+    (b"<p>", "text/html", 404, False, "utf-8"), (b"<p>", "text/html", 301, False, "utf-8"), (b"<p>", "text/plain", 200, False, "utf-8"),
+    (b"<p>", "application/pdf", 200, False, ""), (b"\n <!DOCTYPE html>", None, 200, True, "utf-8"), (b"<html>", "", 200, True, "utf-8"),
+    (b"<!-- x -->", None, 200, True, "utf-8"), (b"%PDF-1.4 <html>", None, 200, False, ""), (b"<abc>", None, 200, False, ""), (b"", "text/html", 200, True, "utf-8"),
+])
+def test_what_is_parsed(body, kind, status, parsed, charset):
+    answer = read(body, kind, status=status)
+    assert (answer.page is not None, answer.charset) == (parsed, charset)
+
+
+def test_type_is_cut_and_plain():
+    assert read(b"", "Text/HTML; charset=x").type == "text/html" and len(read(b"", "x" * 500).type) == 100
+
+
+def test_unknown_encoding_is_not_parsed():
+    answer = read(b"<p>", "text/html", "Content-Encoding: br")
+    assert answer.page is None and answer.charset == "" and answer.content == b"<p>"
+
+
+def test_a_page_that_makes_the_parser_fail_is_not_parsed():
+    with patch.object(answer_module, "read_page", side_effect=MemoryError):
+        assert read(b"<a href=x>").page is None
+
+
+@pytest.mark.parametrize("location, status, redirect_to", [
+    ("/x", 301, "http://example.com/x"), ("y", 302, "http://example.com/dir/y"), ("HTTPS://Other.org", 308, "https://other.org/"),
+    ("/ação".encode().decode("latin-1"), 301, "http://example.com/a%C3%A7%C3%A3o"), ("/a\xe7\xe3o", 301, "http://example.com/a%C3%A7%C3%A3o"),
+    ("mailto:x", 301, ""), ("http://[", 301, ""), ("", 301, ""), ("/x", 200, ""), ("/x", 404, ""), ("#top", 301, PAGE),
+])
+def test_redirects(location, status, redirect_to):
+    assert read(b"", "text/html", f"Location: {location}", status=status).redirect_to == redirect_to

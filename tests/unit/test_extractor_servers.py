@@ -1,0 +1,91 @@
+"""Servers as exchanges show them: robots.txt in every outcome, failures in a row, times."""
+
+import gzip
+import zlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from contract.config import Config
+from contract.tables import ANSWERED, FAILED, REFUSED
+from contract.warc import read_records
+from stages.extractor.exchange import read_exchange
+from stages.extractor.servers import Servers
+from tests.unit.test_extractor_lab import KEYS, NOW_MS, WarcFile, http, server_table
+
+SITE = "http://example.com"
+HOME = SITE + "/"
+CONFIG = replace(Config().fetcher, robots_max_bytes=1000, robots_keep_s=1.5)
+
+
+def observe(folder: Path, file: WarcFile, known: dict[str, dict]) -> dict:
+    """The row of the one server that the file's records are about."""
+    (folder / "pages.warc.zst").write_bytes(file.data())
+    servers = Servers(server_table({HOME: 0}, known), KEYS, CONFIG)
+    for record in read_records(folder / "pages.warc.zst"):
+        exchange = read_exchange(record, "", is_plain_final=False)
+        if exchange is not None:
+            servers.note(exchange)
+    row, = servers.table().to_pylist()
+    return row
+
+
+LEAD_ON = ("Location: /deeper",)
+DISALLOW = b"User-agent: *\nDisallow: /\n"
+
+
+@pytest.mark.parametrize("ask, robots, failures", [
+    (lambda file: file.robots(SITE, b"not found", 404), b"", 0),
+    (lambda file: file.robots(SITE, b"denied", 403), b"", 0),
+    (lambda file: file.robots(SITE, b"busy", 429, outcome=FAILED, reason="http_429"), b"old", 4),
+    (lambda file: file.robots(SITE, b"down", 500, outcome=FAILED, reason="http_5xx"), b"old", 4),
+    (lambda file: file.no_answer(SITE + "/robots.txt", FAILED, "connect", robots=True), b"old", 4),
+    (lambda file: file.no_answer(HOME, REFUSED, "forbidden_address"), b"old", 3),
+    (lambda file: file.robots(SITE, b"x" * 2000), b"x" * 1000, 0),
+    (lambda file: file.robots(SITE, b"", 301, headers=LEAD_ON).robots(SITE, DISALLOW, path="/deeper"), DISALLOW, 0),
+    (lambda file: file.robots(SITE, b"", 301, headers=LEAD_ON).robots(SITE, b"", 404, path="/deeper"), b"", 0),
+    (lambda file: file.robots(SITE, b"", 301, headers=LEAD_ON).robots(SITE, b"", 503, path="/deeper", outcome=FAILED), b"old", 1),
+    (lambda file: file.robots(SITE, b"", 301, headers=LEAD_ON), b"old", 0),
+    (lambda file: file.robots(SITE, b"", 301, headers=("Location: http://other.org/robots.txt",)), b"", 0),
+    (lambda file: file.robots(SITE, b"", 301), b"", 0),
+    (lambda file: [file.robots(SITE, b"", 302, headers=LEAD_ON) for _ in range(6)], b"", 0),
+    (lambda file: [file.robots(SITE, b"", 302, headers=LEAD_ON) for _ in range(5)], b"old", 0),
+])
+def test_robots(tmp_path, ask, robots, failures):
+    file = WarcFile()
+    ask(file)
+    server = observe(tmp_path, file, {SITE: {"robots": b"old", "failures": 3}})
+    assert (server["robots"], server["failures"]) == (robots, failures)
+
+
+@pytest.mark.parametrize("text, delay_ms", [
+    (b"User-agent: *\nCrawl-delay: 1.5", 1500), (b"User-agent: other\nCrawl-delay: 5", 0), (b"User-agent: Coletor\nCrawl-delay: 3\n", 3000),
+    (b"User-agent: *\nCrawl-delay: 99999999999", 604_800_000), (b"User-agent: *\nCrawl-delay: nan", 0), (b"\xff\0", 0), (b"", 0),
+])
+def test_delay(tmp_path, text, delay_ms):
+    assert observe(tmp_path, WarcFile().robots(SITE, text), {SITE: {"delay_ms": 7}})["delay_ms"] == delay_ms
+
+
+@pytest.mark.parametrize("body, headers", [
+    (gzip.compress(DISALLOW), ("Content-Encoding: gzip",)), (zlib.compress(DISALLOW), ("Content-Encoding: deflate",)), (DISALLOW, ("Content-Encoding: gzip",)),
+])
+def test_encoded_robots(tmp_path, body, headers):
+    assert observe(tmp_path, WarcFile().robots(SITE, body, headers=headers), {})["robots"] == DISALLOW
+
+
+def test_robots_expire(tmp_path):
+    assert observe(tmp_path, WarcFile().robots(SITE, b""), {})["robots_expires_at_ms"] == NOW_MS + 1000 + 1500
+
+
+def test_failures_in_a_row_follow_the_records(tmp_path):
+    file = WarcFile()
+    for status in (503, 200, 503, 503):
+        file.answer(f"{SITE}/{status}", http(b"", status), FAILED if status == 503 else ANSWERED)
+    assert observe(tmp_path, file, {SITE: {"failures": 9}})["failures"] == 2
+
+
+def test_numbers_stay_in_their_columns(tmp_path):
+    most = (1 << 32) - 1
+    server = observe(tmp_path, WarcFile().answer(SITE + "/", http(), total=999_999_999), {SITE: {"requests": most, "mean_ms": most}})
+    assert server["requests"] == most and server["mean_ms"] <= most
