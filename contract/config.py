@@ -9,6 +9,7 @@ from pathlib import Path
 from contract.errors import BadConfiguration, Usage
 from storage.publish import encode_json
 
+LINK_KINDS = ("a", "area", "frame", "refresh", "redirect", "link", "image", "script")  # bits of Ligacoes.kinds, in this order
 DEFAULT_FILE = Path(__file__).resolve().parent.parent / "pipeline.toml"
 
 
@@ -24,8 +25,8 @@ def text(default, pattern, meaning):
     return field(default=default, metadata={"pattern": pattern, "meaning": meaning})
 
 
-def words(*default):
-    return field(default=default)
+def words(*default, allowed=None):
+    return field(default=default, metadata={"allowed": allowed})
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Fetcher:
 
 @dataclass(frozen=True)
 class Extractor:
-    follow: tuple[str, ...] = words("a", "area", "frame", "refresh", "redirect")
+    follow: tuple[str, ...] = words("a", "area", "frame", "refresh", "redirect", allowed=LINK_KINDS)
     obey_nofollow: bool = True
     page_max_bytes: int = number(10 << 20, 1)
 
@@ -154,7 +155,7 @@ def from_tables(tables: dict, source: str) -> Config:
     config = Config(**{
         name: read_section(kind, tables.get(name, {}), f"{source}: [{name}]") for name, kind in SECTIONS.items()
     })
-    check_patterns(config, source)
+    check_scope(config.scope, source)
     check_pairs(config, source)
     return config
 
@@ -175,7 +176,9 @@ def read_value(part, value, place: str):
         return expect(value, isinstance(value, bool), place, "true or false")
     if isinstance(default, tuple):
         good = isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
-        return tuple(expect(value, good, place, "a list of strings"))
+        expect(value, good, place, "a list of strings")
+        allowed = part.metadata["allowed"]
+        return tuple(expect(value, not allowed or set(value) <= set(allowed), place, f"some of {allowed}"))
     if isinstance(default, str):
         allowed = part.metadata.get("allowed")
         expect(value, isinstance(value, str), place, "a string")
@@ -196,12 +199,16 @@ def expect(value, good: bool, place: str, expected: str):
     return value
 
 
-def check_patterns(config: Config, source: str) -> None:
+def check_scope(scope: Scope, source: str) -> None:
     """Here and not in the extractor, so that no plan freezes a configuration that a stage would refuse."""
-    for pattern in config.scope.reject_patterns:
+    for key in ("accept_suffixes", "reject_domains"):
+        for name in getattr(scope, key):
+            if not re.fullmatch(r"\.?[^\s/?#@\\.][^\s/?#@\\]*", name):
+                raise BadConfiguration(f"{source}: [scope] {key}: expected names of hosts or domains, found {name!r}")
+    for pattern in scope.reject_patterns:
         try:
             re.compile(pattern)
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             raise BadConfiguration(f"{source}: [scope] reject_patterns: expected regular expressions, found {pattern!r} ({error})") from None
 
 

@@ -1,8 +1,50 @@
-"""robots.txt rules of one server for our agent (RFC 9309), through protego; never raises on any bytes."""
+"""robots.txt (RFC 9309): what an answer to a request for it means, and its rules for our agent, through protego.
+
+The fetcher and the extractor read the same stored bytes through here, so they cannot disagree. Never raises on any.
+"""
+
+from typing import NamedTuple
 
 from protego import Protego
 
+from contract.body import decode_body
+from contract.tables import ANSWERED
+from contract.url import NotCanonical, canonicalise, server_of
+from contract.warc import HttpMessage
+
+PATH = "/robots.txt"
+REDIRECTS = (301, 302, 303, 307, 308)
+REDIRECTS_MAX = 5
+ALLOW_ALL = b""
 DELAY_MAX_S = 7 * 86_400.0  # a week: a longer crawl-delay is a mistake, and would overflow a column
+
+
+class Answer(NamedTuple):
+    text: bytes | None  # the rules; none while they are not known
+    follow: str  # where to ask next, or nothing
+
+
+UNREACHABLE = Answer(None, "")
+
+
+def read_answer(url: str, redirects: int, outcome: str, message: HttpMessage, text_max_bytes: int) -> Answer:
+    """The meaning of an exchange for robots.txt that came after so many redirects."""
+    if outcome != ANSWERED:
+        return UNREACHABLE
+    if 200 <= message.status < 300:
+        return Answer(decode_body(message, text_max_bytes)[0], "")
+    if message.status in REDIRECTS and redirects < REDIRECTS_MAX and (target := find_target(url, message.get("location"))):
+        return Answer(None, target)
+    return Answer(ALLOW_ALL, "")
+
+
+def find_target(url: str, location: str) -> str:
+    """The URL that a redirect leads to if it stays on the server, else nothing."""
+    try:
+        target = canonicalise(location, url)
+    except NotCanonical:
+        return ""
+    return target if location and server_of(target) == server_of(url) else ""
 
 
 class Rules:

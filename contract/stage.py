@@ -15,7 +15,6 @@ from pathlib import Path
 
 from contract import names
 from contract.errors import BadInput
-from storage.errors import Damaged
 from storage.publish import describe, read_manifest, verify
 
 ALIVE_VARIABLE = "COLETOR_ALIVE"
@@ -28,7 +27,7 @@ class Progress:
 
     def __init__(self, stage: str):
         self._stage = stage
-        self._told_at = 0.0
+        self._told_at = time.monotonic()
         descriptor = os.environ.get(PROGRESS_VARIABLE, "")
         self._pipe = int(descriptor) if descriptor.isdigit() else None
         self._interval_s = 0.5 if self._pipe is not None or sys.stderr.isatty() else 10.0
@@ -67,17 +66,20 @@ def live_with_supervisor() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def open_inputs(folder: Path, crawl: Path | None = None) -> dict:
+def open_inputs(folder: Path) -> dict:
     """The manifest of a stage's folder, each of its files checked; Damaged or BadInput where it is not whole."""
-    try:
-        manifest = read_manifest(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        raise BadInput(f"{folder} has no {names.MANIFEST}: that stage has not finished, run it first") from None
+    manifest = read_input_manifest(folder)
     for name, description in manifest["files"].items():
-        if ".." in Path(name).parts or Path(name).is_absolute():
-            raise Damaged(folder / names.MANIFEST, f"expected names inside the folder, found {name!r}")
         verify(folder / name, description)
     return manifest
+
+
+def read_input_manifest(folder: Path) -> dict:
+    """The manifest of a stage's folder, which names only files inside it; the files are not yet checked."""
+    try:
+        return read_manifest(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        raise BadInput(f"{folder} has no {names.MANIFEST}: that stage has not finished, run it first") from None
 
 
 def describe_inputs(folder: Path, root: Path) -> dict:

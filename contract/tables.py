@@ -46,9 +46,6 @@ LINKS = schema(
     ("followed", pa.bool_()),
 )
 
-# Bits of Ligacoes.kinds, in this order.
-LINK_KINDS = ("a", "area", "frame", "refresh", "redirect", "link", "image", "script")
-
 # State of a known URL, the u8 column `state` of a generation.
 STATES = ("waiting", "prescheduled", "collected", "given_up", "refused_by_robots", "refused_by_rule")
 WAITING, PRESCHEDULED, COLLECTED_STATE, GIVEN_UP, REFUSED_BY_ROBOTS, REFUSED_BY_RULE = range(len(STATES))

@@ -20,7 +20,7 @@ from storage.errors import Damaged, UnknownFormat
 
 MANIFEST = "manifest.json"
 FORMAT = 1
-ASIDE = ".aside-"  # names that start so are never read, and removed at start-up
+ASIDE = ".aside-"  # names that start so are never published, and removed once no open plan owns them
 
 
 def sync_file(path: Path) -> None:
@@ -119,6 +119,9 @@ def read_manifest(folder: Path) -> dict:
     manifest = read_json(folder / MANIFEST)
     if not isinstance(manifest.get("files"), dict):
         raise Damaged(folder / MANIFEST, "expected a table of files, found none")
+    for name in manifest["files"]:
+        if ".." in Path(name).parts or Path(name).is_absolute():
+            raise Damaged(folder / MANIFEST, f"expected names inside the folder, found {name!r}")
     return manifest
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from contract.config import Config
 from contract.url import NotCanonical, canonicalise
 from contract.warc import HttpMessage
-from stages.extractor.body import decode_body
+from contract.body import decode_body
 from stages.extractor.charset import choose_charset, to_utf_8
 from stages.extractor.page import Page, read_page
 

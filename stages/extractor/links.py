@@ -14,8 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from contract.config import Extractor
-from contract.errors import BadConfiguration
-from contract.tables import LINK_KINDS
+from contract.config import LINK_KINDS
 from contract.url import OTHER_SCHEME, UNPARSABLE, Keys, NotCanonical, canonicalise, server_of
 from stages.extractor.scope import TRAPS, Scope
 
@@ -24,6 +23,7 @@ REPEATED, KIND, NOFOLLOW, OUT_OF_SCOPE, TRAP, FOLLOWED = (
 )
 CLASSES = (UNPARSABLE, OTHER_SCHEME, REPEATED, KIND, NOFOLLOW, OUT_OF_SCOPE, TRAP, FOLLOWED)
 TARGETS_REMEMBERED = 1 << 16  # pages of one site share their menus, so most targets were resolved before
+TEXT_REMEMBERED_MAX_CHARACTERS = 1_000  # images in data: URLs would fill the memory
 
 
 class Target(NamedTuple):
@@ -63,14 +63,9 @@ class LinkJudge:
         targets: dict[str, list] = {}  # url: target, kinds, all are nofollow, class of the first, one may be followed
         base_url = self.base_of(url, base)
         base_root = server_of(base_url) + "/"
+        base_folder = base_url.partition("?")[0].rpartition("/")[0] + "/"
         for (kind, text, marked), count in links.items():
-            # Only what a text depends on goes with it, so that pages of one site, or of all, share what was found.
-            if text.startswith("/"):
-                target = self._target(text, base_root)
-            elif text.startswith("#"):
-                target = self._target("", base_url)
-            else:
-                target = self._target(text, None if text.startswith(("http://", "https://")) else base_url)
+            target = self.target_of(text, base_url, base_root, base_folder)
             if not target.url:
                 classes[target.rejected] += count
                 continue
@@ -114,6 +109,19 @@ class LinkJudge:
         except NotCanonical:
             return url
 
+    def target_of(self, text: str, base_url: str, base_root: str, base_folder: str) -> Target:
+        """Where a text leads. Only what it depends on is remembered with it, so that pages of one site, or of all, share."""
+        first = text[:1]
+        if len(text) > TEXT_REMEMBERED_MAX_CHARACTERS:
+            return self._find_target(text, base_url)
+        if first == "/":
+            return self._target(text, base_root)
+        if first == "#":
+            return self._target("", base_url)
+        if text.startswith(("http://", "https://")):
+            return self._target(text, None)
+        return self._target(text, base_folder if first.isalnum() and ":" not in text else base_url)
+
     def _find_target(self, text: str, base: str | None) -> Target:
         try:
             url = canonicalise(text, base)
@@ -123,7 +131,4 @@ class LinkJudge:
 
 
 def kinds_named(follow: tuple[str, ...]) -> frozenset[int]:
-    for kind in follow:
-        if kind not in LINK_KINDS:
-            raise BadConfiguration(f"[extractor] follow: expected kinds of {', '.join(LINK_KINDS)}, found {kind!r}")
     return frozenset(LINK_KINDS.index(kind) for kind in follow)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
-from contract.tables import LINK_KINDS
+from contract.config import LINK_KINDS
 from stages.extractor.nesting import cut_tangled
 
 TITLE_MAX_CHARACTERS = 300

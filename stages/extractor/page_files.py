@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from contract import names
-from contract.errors import BadInput, Usage
-from storage.errors import Damaged
+from contract.errors import Usage
+from contract.stage import read_input_manifest
 from storage.publish import is_published, read_manifest, verify
 
 SUFFIXES = (".warc.zst", ".warc.gz")
@@ -24,11 +24,7 @@ class PageFile(NamedTuple):
 
 def files_of_cycle(fetcher: Path) -> list[PageFile]:
     """The files that the fetcher's manifest names, by name, whether they are there or not."""
-    try:
-        manifest = read_manifest(fetcher)
-    except (FileNotFoundError, NotADirectoryError):
-        raise BadInput(f"{fetcher} has no {names.MANIFEST}: the fetcher has not finished, run it first") from None
-    return named_by(fetcher, manifest)
+    return named_by(fetcher, read_input_manifest(fetcher))
 
 
 def files_below(path: Path) -> tuple[Path, list[PageFile]]:
@@ -47,10 +43,5 @@ def files_below(path: Path) -> tuple[Path, list[PageFile]]:
 
 
 def named_by(folder: Path, manifest: dict) -> list[PageFile]:
-    found = []
-    for name, description in sorted(manifest["files"].items()):
-        if ".." in Path(name).parts or Path(name).is_absolute():
-            raise Damaged(folder / names.MANIFEST, f"expected names inside the folder, found {name!r}")
-        if name.endswith(SUFFIXES):
-            found.append(PageFile(folder / name, name, description))
-    return found
+    files = sorted(manifest["files"].items())
+    return [PageFile(folder / name, name, description) for name, description in files if name.endswith(SUFFIXES)]

@@ -27,7 +27,7 @@ class Scope:
         self._endings = tuple("." + suffix for suffix in self._suffixes)
         self._domains = frozenset(host_named(text, _REJECT_DOMAINS) for text in config.reject_domains)
         self._extensions = frozenset(text.strip().lstrip(".").lower() for text in config.reject_extensions)
-        self._patterns = tuple(compile_pattern(text) for text in config.reject_patterns)
+        self._patterns = tuple(re.compile(text) for text in config.reject_patterns)
         self.judge_server = lru_cache(maxsize=1 << 17)(self._judge_server)
 
     def judge(self, url: str) -> str:
@@ -72,10 +72,3 @@ def host_named(text: str, key: str) -> str:
     if not host or any(mark in plain for mark in "/?#@\\"):
         raise BadConfiguration(f"[scope] {key}: expected the name of a host or domain, found {text!r}")
     return host
-
-
-def compile_pattern(text: str) -> re.Pattern:
-    try:
-        return re.compile(text)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise BadConfiguration(f"[scope] {_REJECT_PATTERNS}: expected a regular expression, found {text!r} ({error})") from None

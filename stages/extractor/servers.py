@@ -1,8 +1,6 @@
 """What the exchanges of a cycle show of servers, put on top of what was known: the rows of Servidores.
 
-A robots.txt is read as the fetcher reads it (RFC 9309 2.3.1): 2xx gives the rules; redirects on the same server lead
-on, at most five; other answers mean that there are no rules; no answer, 429 and 5xx mean that nothing is known, so
-what was known before stays.
+Where robots.txt got no answer, 429 or 5xx, nothing new is known, so what was known before stays.
 """
 
 from dataclasses import dataclass
@@ -10,14 +8,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from contract.config import Fetcher
-from contract.robots import Rules
+from contract.robots import Rules, read_answer
 from contract.tables import ANSWERED, FAILED, SERVERS
-from contract.url import Keys, NotCanonical, canonicalise, server_of
-from stages.extractor.body import decode_body
+from contract.url import Keys
 from stages.extractor.exchange import Exchange
 
-ROBOTS_REDIRECTS = (301, 302, 303, 307, 308)
-ROBOTS_REDIRECTS_MAX = 5
 COUNT_MAX = (1 << 32) - 1  # of the u32 columns
 
 
@@ -74,18 +69,13 @@ class Servers:
             self._note_robots(server, exchange)
 
     def _note_robots(self, server: Server, exchange: Exchange) -> None:
-        is_answered = exchange.outcome == ANSWERED
-        if is_answered and server.robots_redirects < ROBOTS_REDIRECTS_MAX and leads_on(exchange):
-            server.robots_redirects += 1
-            return
-        server.robots_redirects = 0
-        if not is_answered:
-            return
-        server.robots = b""
-        if 200 <= exchange.message.status < 300:
-            server.robots, _ = decode_body(exchange.message, self._config.robots_max_bytes)
-        server.robots_expires_at_ms = exchange.started_at_ms + round(self._config.robots_keep_s * 1000)
-        server.delay_ms = round(Rules(server.robots, self._config.agent).delay_s * 1000)
+        limit = self._config.robots_max_bytes
+        answer = read_answer(exchange.url, server.robots_redirects, exchange.outcome, exchange.message, limit)
+        server.robots_redirects = server.robots_redirects + 1 if answer.follow else 0
+        if answer.text is not None:
+            server.robots = answer.text
+            server.robots_expires_at_ms = exchange.started_at_ms + round(self._config.robots_keep_s * 1000)
+            server.delay_ms = round(Rules(server.robots, self._config.agent).delay_s * 1000)
 
     def table(self) -> pa.Table:
         """All servers, sorted by server_key, once the last exchange is noted."""
@@ -95,14 +85,3 @@ class Servers:
         return pa.table(
             [pa.array([getattr(server, field.name) for server in servers], field.type) for field in SERVERS], schema=SERVERS
         )
-
-
-def leads_on(exchange: Exchange) -> bool:
-    """Whether a redirect of robots.txt stays on its server, so that the fetcher follows it."""
-    location = exchange.message.get("location")
-    if exchange.message.status not in ROBOTS_REDIRECTS or not location:
-        return False
-    try:
-        return server_of(canonicalise(location, exchange.url)) == exchange.server
-    except NotCanonical:
-        return False

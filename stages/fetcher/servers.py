@@ -3,11 +3,12 @@
 from collections import deque
 from dataclasses import dataclass
 
+from contract import robots
 from contract.config import Fetcher
 from contract.robots import Rules
 from contract.tables import ANSWERED, FAILED
 from contract.url import host_of, server_of
-from stages.fetcher import robots
+from contract.warc import parse_response
 from stages.fetcher.politeness import Host, rested_at
 from stages.fetcher.resume import Past
 
@@ -73,7 +74,7 @@ class Server:
 
     def note_robots(self, url: str, outcome: str, block: bytes) -> None:
         """Takes the end of an exchange for robots.txt; `block` is the response block, empty without an answer."""
-        answer = robots.read_answer(url, self._robots_redirects, outcome, block, self._config.robots_max_bytes)
+        answer = robots.read_answer(url, self._robots_redirects, outcome, parse_response(block), self._config.robots_max_bytes)
         if answer.follow:
             self.robots_url = answer.follow
             self._robots_redirects += 1

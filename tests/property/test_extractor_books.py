@@ -9,18 +9,19 @@ from hypothesis import strategies as st
 
 from contract import names
 from contract.config import Config
-from contract.tables import LINK_KINDS
+from contract.config import LINK_KINDS
 from contract.url import NotCanonical, canonicalise
 from contract.warc import parse_response
 from stages.extractor.answer import read_answer
 from stages.extractor.links import CLASSES, LinkJudge
+from stages.extractor.page import Page
 from stages.extractor.scope import Scope
 from tests.unit.test_extractor_lab import KEYS, PAGE, alone, configured, http, page_file
 
 CONFIG = configured("scope", accept_suffixes=("com", "org"), reject_domains=("bad.org",), path_depth_max=3, reject_patterns=("secret",))
 TEXTS = st.sampled_from([
     "x", "./x", "/dir/x", "#top", "", "?", "?q=1", "/a/b/c/d", "/y.zip", "/secret", "//bad.org/", "//a.bad.org/z", "//c.org/", "http://d.net/",
-    "javascript:void(0)", "mailto:a", "http://[", "https:x", "HTTP://EXAMPLE.com/dir/x", "\x00", "a b", "&#xD800;", "//c.org/\\x", "http://",
+    "javascript:void(0)", "mailto:a", "http:?q", "http:", "y?", " #t", " ?r", "a:b", "y/../../z", "..", "y/", "http://[", "https:x", "HTTP://EXAMPLE.com/dir/x", "\x00", "a b", "&#xD800;", "//c.org/\\x", "http://",
 ]) | st.text(max_size=8).filter(lambda text: "\ud800" > max(text, default=" "))
 TAGS = st.sampled_from(["a href", "area href", "iframe src", "img src", "link href", "script src", "a rel=nofollow href", "frame src"])
 PIECES = st.one_of(
@@ -33,26 +34,26 @@ PAGES = st.lists(PIECES, max_size=25).map("".join)
 
 
 @settings(max_examples=150, deadline=None)
-@given(PAGES, st.booleans())
-def test_every_occurrence_falls_in_one_class(html, obey_nofollow):
+@given(PAGES, st.booleans(), st.sampled_from([PAGE, PAGE + "?a/b?c", "https://c.org/", "http://c.org/x/y/"]))
+def test_every_occurrence_falls_in_one_class(html, obey_nofollow, url):
     config = configured("extractor", obey_nofollow=obey_nofollow)
-    answer = read_answer(PAGE, parse_response(http(html.encode())), config)
+    answer = read_answer(url, parse_response(http(html.encode())), config)
     scope = Scope(CONFIG.scope, KEYS)
-    judged = LinkJudge(config.extractor, scope, KEYS).judge(PAGE, answer.page.base, answer.page.links, answer.page.nofollow)
+    judged = LinkJudge(config.extractor, scope, KEYS).judge(url, answer.page.base, answer.page.links, answer.page.nofollow)
     assert sum(judged.classes.values()) == sum(answer.page.links.values())
     assert sum(judged.rejected.values()) == judged.classes["out_of_scope"] + judged.classes["trap"]
     assert judged.classes["followed"] == sum(judged.followed)
     assert len(set(judged.urls)) == len(judged.urls) == len(judged.keys) == len(judged.kinds) == len(judged.nofollow)
-    assert {url: bits for url, bits in zip(judged.urls, judged.kinds)} == plain_kinds(answer.page, scope)
+    assert {url: bits for url, bits in zip(judged.urls, judged.kinds)} == plain_kinds(url, answer.page, scope)
     assert all(canonicalise(url) == url for url in judged.urls)
 
 
-def plain_kinds(page, scope: Scope) -> dict[str, int]:
+def plain_kinds(page_url: str, page: Page, scope: Scope) -> dict[str, int]:
     """Targets in scope and the bits of their kinds, in the slow and obvious way."""
     try:
-        base = canonicalise(page.base, PAGE) if page.base is not None else PAGE
+        base = canonicalise(page.base, page_url) if page.base is not None else page_url
     except NotCanonical:
-        base = PAGE
+        base = page_url
     kinds: Counter = Counter()
     for kind, text, _ in page.links:
         try:

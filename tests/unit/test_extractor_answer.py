@@ -10,7 +10,7 @@ from contract.config import Config
 from contract.warc import parse_response
 from stages.extractor import answer as answer_module
 from stages.extractor.answer import Answer, read_answer
-from stages.extractor.body import decode_body
+from contract.body import decode_body
 from stages.extractor.charset import choose_charset, encoding_of, is_utf_8, to_utf_8
 from tests.unit.test_extractor_lab import PAGE, configured, http
 

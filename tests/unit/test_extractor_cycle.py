@@ -10,7 +10,8 @@ import pytest
 
 from contract import names
 from contract.errors import BadInput, Usage
-from contract.tables import ANSWERED, COLLECTED, EXTRACTED, FAILED, LINK_KINDS, LINKS, METADATA, REFUSED, SERVERS
+from contract.config import LINK_KINDS
+from contract.tables import ANSWERED, COLLECTED, EXTRACTED, FAILED, LINKS, METADATA, REFUSED, SERVERS
 from contract.warc import read_record, sha1_digest
 from storage.errors import Damaged
 from storage.publish import describe, encode_json, read_manifest

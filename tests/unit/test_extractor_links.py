@@ -2,7 +2,7 @@
 
 import pytest
 
-from contract.config import Config
+from contract.config import Config, from_tables
 from contract.errors import BadConfiguration
 from stages.extractor.links import CLASSES, Judged, LinkJudge
 from stages.extractor.page import A, AREA, FRAME, IMAGE, LINK, REDIRECT, REFRESH, SCRIPT
@@ -59,7 +59,7 @@ def test_scope(url, scope, rule):
 ])
 def test_bad_scope_names_its_key(scope, key):
     with pytest.raises(BadConfiguration, match=key):
-        judge("http://a.com/", **scope)
+        from_tables({"scope": scope}, "test")
 
 
 def test_a_server_is_judged_once():
@@ -116,7 +116,7 @@ def test_nofollow_of_the_page_and_the_setting():
 def test_kinds_that_are_followed_are_configured():
     assert classes({(IMAGE, "x", False): 1, (A, "y", False): 1}, configured("extractor", follow=("image",))) == {"followed": 1, "kind_not_followed": 1}
     with pytest.raises(BadConfiguration, match="follow"):
-        classes({}, configured("extractor", follow=("a", "blink")))
+        from_tables({"extractor": {"follow": ["a", "blink"]}}, "test")
 
 
 def test_columns_of_a_page():

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from contract.tables import LINK_KINDS
+from contract.config import LINK_KINDS
 from stages.extractor import nesting
 from stages.extractor.links import LinkJudge
 from stages.extractor.nesting import cut_tangled

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from contract import names, warc
-from contract.config import Fetcher
+from contract.config import Fetcher, from_tables
 from contract.errors import BadConfiguration
 from contract.tables import URL_LIST
 from stages.fetcher.__main__ import hold_folder
@@ -85,7 +85,7 @@ def test_a_table_is_a_list_too(tmp_path, hosts):
     (["--cycle", "1", "--crawl", "{}/none"], 78, "is no crawl folder"),
     (["--bogus"], 64, "--help"),
     (["{}/urls.txt", "--out", "{}/out", "--set", "fetcher.bogus=1"], 78, "bogus"),
-    (["{}/urls.txt", "--out", "{}/out", "--set", "fetcher.agent=a b"], 78, "fetcher.agent"),
+    (["{}/urls.txt", "--out", "{}/out", "--set", "fetcher.agent=a b"], 78, "[fetcher] agent"),
     (["{}/urls.txt", "--out", "{}/out", "--set", "fetcher.hosts_file={}/none"], 78, "fetcher.hosts_file"),
 ])
 def test_mistakes_are_told_with_their_exit_code(tmp_path, arguments, code, words):
@@ -112,4 +112,4 @@ def test_the_agent_cannot_smuggle_a_header():
     assert user_agent(Fetcher(agent="Bot", contact="https://a.test/")) == f"Bot/{find_version()} (+https://a.test/)"
     for settings in ({"agent": "A\r\nX: y"}, {"agent": ""}, {"contact": "a\r\nb"}, {"contact": "a) (b"}):
         with pytest.raises(BadConfiguration):
-            user_agent(Fetcher(**settings))
+            from_tables({"fetcher": settings}, "test")

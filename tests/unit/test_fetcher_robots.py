@@ -7,7 +7,8 @@ import pytest
 
 from contract import warc
 from contract.config import Fetcher
-from stages.fetcher.robots import ALLOW_ALL, UNREACHABLE, Answer, decode, find_target, read_answer
+from contract.robots import ALLOW_ALL, UNREACHABLE, Answer, find_target, read_answer
+from contract.warc import HttpMessage, parse_response
 from stages.fetcher.servers import Known, Server
 from tests.unit.test_fetcher_lab import RawServer, fetch, finals_in, ok, outcome_of, records_in
 
@@ -134,16 +135,19 @@ def test_a_name_that_does_not_exist(tmp_path):
 
 def test_meanings_of_answers():
     url = "http://a.test/robots.txt"
-    assert read_answer(url, 0, "failed", b"", 10) == UNREACHABLE
-    assert read_answer(url, 0, "answered", b"HTTP/1.1 200 OK\r\n\r\nUser-agent: *", 5) == Answer(b"User-", "")
-    assert read_answer(url, 4, "answered", MOVED.format("/x").encode(), 5) == Answer(None, "http://a.test/x")
-    assert read_answer(url, 5, "answered", MOVED.format("/x").encode(), 5) == Answer(ALLOW_ALL, "")
+    assert read_answer(url, 0, "failed", parse_response(b""), 10) == UNREACHABLE
+    assert read_answer(url, 0, "answered", parse_response(b"HTTP/1.1 200 OK\r\n\r\nUser-agent: *"), 5) == Answer(b"User-", "")
+    assert read_answer(url, 4, "answered", parse_response(MOVED.format("/x").encode()), 5) == Answer(None, "http://a.test/x")
+    assert read_answer(url, 5, "answered", parse_response(MOVED.format("/x").encode()), 5) == Answer(ALLOW_ALL, "")
     assert find_target(url, "//a.test:80/y#z") == "http://a.test/y" and find_target(url, "//a.test:81/") == ""
 
 
 def test_a_compressed_robots_cannot_fill_the_memory():
-    assert decode(gzip.compress(b"a" * 10**6), "gzip", 1000) == b"a" * 1000
-    assert decode(gzip.compress(FORBID)[:-9], "gzip", 1000).startswith(b"User-agent")
+    def read(body):
+        return read_answer("http://a.test/robots.txt", 0, "answered", HttpMessage(200, [("Content-Encoding", "gzip")], body), 1000).text
+
+    assert read(gzip.compress(b"a" * 10**6)) == b"a" * 1000
+    assert read(gzip.compress(FORBID)[:-9]).startswith(b"User-agent")
 
 
 def test_refusals_count_neither_way():

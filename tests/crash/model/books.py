@@ -14,6 +14,7 @@ def check(world):
     judge, look = Protocol(world.protocol.setting), world.look()
     check_manifests(look)
     state = judge.read_log(look)
+    check_text(judge, look)
     check_seeds(look, state, world.promised)
     check_entries(judge, look, state)
     check_blocks(judge, look, state)
@@ -77,6 +78,14 @@ def check_manifests(look, folder=""):
                     raise Violation("named", f"{folder}/{file} is named by a manifest and not there")
                 if look.read(f"{folder}/{file}") != content:
                     raise Violation("named", f"{folder}/{file} is not what its manifest says")
+
+
+def check_text(judge, look):
+    """So does a generation with its segments of text."""
+    for made in judge.generations(look):
+        for cycle in made.text:
+            if not look.has(f"R/text/{cycle}") or look.read(f"R/text/{cycle}") != cycle:
+                raise Violation("text", f"R/text/{cycle}, of generation {made.cycle} of {made.block}")
 
 
 def whole_manifest(look, path):

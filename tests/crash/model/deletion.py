@@ -19,10 +19,14 @@ class Deletion:
         for cycle in self.cycles(look):
             if cycle in state.closed and cycle not in opened:
                 steps += self.cycle_removals(look, state, cycle, kept)
-        for block in look.names("R"):
-            for generation in self.removable_generations(look, state, int(block), opened):
+        for block in self.blocks(look):
+            for generation in self.removable_generations(look, state, block, opened):
                 steps += self.remove_folder(look, f"R/{block}/{generation[1]}")
-        return steps
+        return steps + [("unlink", f"R/text/{cycle}") for cycle in self.removable_text(look, opened)]
+
+    def blocks(self, look):
+        """The numbers that have a folder in R, of a split that did not come to its commit too."""
+        return [int(name) for name in look.names("R") if name.isdigit()]
 
     def cycle_removals(self, look, state, cycle, kept):
         """Of a cycle that is closed: plans always, the list and AUX once nobody needs them.
@@ -68,11 +72,16 @@ class Deletion:
         for block, (generation, seen) in state.live.items():
             if generation is None:
                 yield block, state.n, seen
-        for block in look.names("R"):
+        for made in self.generations(look):
+            if (made.block, made.cycle) in state.born:
+                yield made.block, made.n, made.seen
+
+    def generations(self, look):
+        """All that have a manifest, whatever the log says of them."""
+        for block in self.blocks(look):
             for cycle in look.names(f"R/{block}"):
-                if (int(block), int(cycle)) in state.born and look.has(f"R/{block}/{cycle}/manifest"):
-                    made = whole(look, f"R/{block}/{cycle}/rows")
-                    yield made.block, made.n, made.seen
+                if look.has(f"R/{block}/{cycle}/manifest"):
+                    yield whole(look, f"R/{block}/{cycle}/rows")
 
     def removable_generations(self, look, state, block, opened):
         """All but the live one, `keep` superseded ones, and those that an open plan names.
@@ -89,3 +98,11 @@ class Deletion:
 
     def needed_generations(self, look, opened):
         return {look.read(f"cycles/{cycle}/plan").generation for cycle in opened}
+
+    def removable_text(self, look, opened):
+        """Segments that no generation names, of whatever block: both children of a split name the parent's.
+
+        A verifier at work has written its segment and not yet the generation that will name it.
+        """
+        named = {cycle for made in self.generations(look) for cycle in made.text}
+        return [c for c in map(int, look.names("R/text")) if c not in named and c not in opened]

@@ -31,7 +31,7 @@ class Fork:
         state = self.replay(entries)
         made = [target]
         made += [f"{target}/{name}" for name in ("log", "inbox", "cycles", "R")]
-        made += [f"{target}/R/{block}" for block in state.live]
+        made += [f"{target}/R/{name}" for name in ("text", *state.live)]
         links = []
         for path in self.forked_files(look, state):
             parts = f"{target}/{path}".split("/")
@@ -51,6 +51,11 @@ class Fork:
         for generation, _ in state.live.values():
             if generation is not None:
                 yield from self.named(look, f"R/{generation[0]}/{generation[1]}")
+        yield from sorted({
+            f"R/text/{cycle}"
+            for generation, _ in state.live.values()
+            for cycle in self.generation(look, generation).text
+        })  # fmt: skip
         for position, entry in enumerate(state.entries):
             if position not in state.void:
                 for stage in ("scheduler", "fetcher", "verifier"):

@@ -54,6 +54,7 @@ class Setting(NamedTuple):
     list_max: int = 2
     attempts_max: int = 2
     deaths_max: int = 2  # then a cycle is abandoned
+    segments_max: int = 2  # of text a generation, then they are rewritten as one
     keep: int = 1  # superseded generations of a block
     careful: bool = False  # does the supervisor look into the log when a stage has died?
 

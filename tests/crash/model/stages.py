@@ -14,7 +14,7 @@ class Stages:
     def generation(self, look, generation):
         """The rows and `seen` of a generation; a block without one is empty and has seen nothing."""
         if generation is None:
-            return Generation(None, None, 0, ())
+            return Generation(None, None, None, 0, ())
         block, cycle = generation
         look.read(f"R/{block}/{cycle}/manifest")  # without it the folder would be garbage
         return whole(look, f"R/{block}/{cycle}/rows")
@@ -71,11 +71,22 @@ class Stages:
             self.slices(look, state, block, n, parent.seen, p),
         )
         entry = Entry(plan.kind, cycle, block, None, (plan.parent,), ((block, cycle),), p, None, pages)
-        made = Generation(block, n, p, rows)
-        steps = (("call", "publish", f"R/{block}/{cycle}", (("rows", made),)),)
+        steps = (("call", "publish_generation", cycle, Generation(cycle, block, n, p, rows, parent.text)),)
         if plan.kind == "crawl":
             steps += (("call", "publish", f"cycles/{cycle}/verifier", (("AUX", aux),)),)
         return (*steps, ("call", "commit", entry))
+
+    def publish_generation(self, look, cycle, made):
+        """The turn's segment of text first: no folder of its own and no manifest says that it is whole.
+
+        Not if the generation is there: its manifest names the segment, which may not be touched again.
+        """
+        folder, segment, steps = f"R/{made.block}/{cycle}", f"R/text/{cycle}", ()
+        if not look.has(f"{folder}/manifest"):
+            steps = (("create", segment, cycle), ("fsync", segment), ("sync", "R/text"))
+        merged = len(made.text) >= self.setting.segments_max  # then the turn rewrites them as one
+        made = made._replace(text=(cycle,) if merged else (*made.text, cycle))
+        return (*steps, ("call", "publish", folder, (("rows", made),)))
 
     def absorb_up_to(self, look, plan: Verification):
         return plan.p
@@ -87,9 +98,9 @@ class Stages:
         seen = self.inherited(look, parent)
         steps = (("sync", "R"),) if look.has(f"R/{plan.n}") else (("mkdir", f"R/{plan.n}"), ("sync", "R"))
         children = (plan.block, plan.n)
-        for block in children:
+        for block in children:  # both name the parent's text
             rows = tuple(row for row in parent.rows if block_of(self.web.keys[row[0]], n) == block)
-            made = Generation(block, n, seen, rows)
+            made = Generation(cycle, block, n, seen, rows, parent.text)
             steps += (("call", "publish", f"R/{block}/{cycle}", (("rows", made),)),)
         made = tuple((block, cycle) for block in children)
         entry = Entry("grow", cycle, plan.block, n, (plan.generation,), made, seen)

@@ -30,10 +30,12 @@ class Verification(NamedTuple):
 
 
 class Generation(NamedTuple):
+    cycle: int | None
     block: int | None
     n: int | None  # with the block this gives the interval of keys
     seen: int
     rows: tuple
+    text: tuple = ()  # the segments in R/text that its rows point into, by the cycle that wrote them
 
 
 class Supervisor:
@@ -72,7 +74,7 @@ class Supervisor:
     def remove_half_removed(self, look, state):
         """Generations whose manifest a dead supervisor took away: nobody may count on that before its sync."""
         steps, opened = [], self.open_plans(look, state)
-        for block in look.names("R"):
+        for block in self.blocks(look):
             for cycle in look.names(f"R/{block}"):
                 if int(cycle) not in opened and not look.has(f"R/{block}/{cycle}/manifest"):
                     steps += self.remove_folder(look, f"R/{block}/{cycle}")

@@ -10,35 +10,33 @@ Theory. A crash at a random step seldom hurts; the walks are a malicious operato
 """
 from random import Random
 
-from .books import check, check_done
+from .books import check, check_done, delivered
 from .exploration import Failure, matters, touches_log, unsynced_entries
 from .files import TOP
 from .log import Violation
 from .protocol import Setting
-from .web import LARGE, MIRROR, POISONED, SMALL
+from .web import LARGE, LATE, MIRROR, POISONED, SMALL
 from .world import SUPERVISOR, World, new_world
 
-STEPS_MAX = 5000  # a walk takes about 600, with a fork and many crashes up to 2,500
+STEPS_MAX = 3000  # a walk takes about 650, the longest of the first 10,000 about 1,500
 WORLDS = (
     Setting(web=LARGE, workers=3, n_max=4),
     Setting(web=POISONED, workers=3, n_max=3),
     Setting(web=SMALL, workers=2, n_max=3),
     Setting(web=MIRROR, workers=2, n_max=3),
+    Setting(web=LATE, workers=2),
+    Setting(web=LATE, workers=1),
 )
 
 
-def setting_of(seed):
-    """Every combination of these comes within 96 seeds."""
-    return WORLDS[seed % 4]._replace(
-        keep=seed // 4 % 2,
-        careful=bool(seed // 8 % 2),
-        rows_max=1 + seed // 16 % 3,
-    )
-
-
 def walk(protocol_class, seed):
-    """One walk from its seed; gives the number of steps, or raises Failure with the seed and the story."""
-    one = Walk(protocol_class(setting_of(seed)), Random(seed), forks=seed // 2 % 4 == 0)
+    """One walk from its seed; gives the number of steps, or raises Failure with the seed and the story.
+
+    72 seeds in a row have every combination of world and settings.
+    """
+    turn, world = divmod(seed, len(WORLDS))
+    setting = WORLDS[world]._replace(keep=turn % 2, careful=turn // 2 % 2 == 1, rows_max=1 + turn // 4 % 3)
+    one = Walk(protocol_class(setting), Random(seed), forks=world < 2 and turn % 3 == 0)
     try:
         return one.run()
     except Violation as violation:
@@ -52,6 +50,7 @@ class Walk:
         self.world = world or new_world(protocol, sorted(protocol.web.seeds)[:1])
         self.current, self.last = SUPERVISOR, ("start",)
         self.meets = random.random() < 0.5  # do processes wait for each other before log/?
+        self.tidied = False  # was something deleted since the books were checked?
         self.unkept = []  # entries that were seen and not kept when a process was killed
 
     def run(self):
@@ -62,7 +61,7 @@ class Walk:
             if world.unpromised and random() < 0.01:
                 self.deliver()
             if world.may_start():
-                if world.done and not world.procs:
+                if world.done and not world.procs and not delivered(world.look()):  # none came after its look
                     check_done(world)
                     if not world.unpromised:
                         return steps
@@ -100,7 +99,10 @@ class Walk:
             return
         self.last = world.procs[self.current][1][0]
         world.step(self.current, choose=self.choose)
-        if self.last[0] == "loop" and random.random() < 0.05:
+        if self.last[0] == "rmdir":
+            self.tidied = True
+        elif self.last[0] == "loop" and random.random() < (0.4 if self.tidied else 0.02):
+            self.tidied = False
             check(world)
 
     def meet(self, enabled):

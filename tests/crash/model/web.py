@@ -61,6 +61,8 @@ def closure(web, urls):
 
 # One link from block to block: the least that uses AUX.
 LINE = Web(keys={0: 0, 1: 7}, links={0: (1,), 1: ()}, seeds={"s0": (0,)})
+# The same, with a second seed that comes while the first is at work.
+LATE = LINE._replace(links={0: (1,), 1: (0,)}, seeds={"s0": (0,), "s1": (1,)})
 # Both blocks have work from the start, and each finds a URL of the other: the least that overlaps.
 MIRROR = Web(keys={0: 0, 1: 7}, links={0: (1,), 1: (0,)}, seeds={"s0": (0, 1)})
 # One page in each of three domains, links that cross and come back: merges have rows of the own

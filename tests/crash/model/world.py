@@ -236,8 +236,8 @@ def new_world(protocol, delivered=()):
     base = files.find("crawl")
     for name in ("log", "inbox", "cycles", "R"):
         files.mkdir(name, base)
-    for block in range(protocol.setting.n_first):
-        files.mkdir(f"R/{block}", base)
+    for name in ("text", *range(protocol.setting.n_first)):
+        files.mkdir(f"R/{name}", base)
     world = World(protocol, files, base)
     for name in delivered:
         files.create(f"inbox/{name}", world.promise(name), base)

@@ -1,33 +1,37 @@
-"""Wrong variants of turns, growth, deletion, abandoning and forks (rules 4, 6, 7, 9, 12).
-
-| not a variant of its own | because |
-| --- | --- |
-"""
+"""Wrong variants of turns, growth, deletion, abandoning and forks (rules 4, 6, 7, 9, 12)."""
 from .protocol import Protocol
-from .wrong import variant
+from .wrong import caught
 
 # Rules 4 and 6: turns and growth.
 
 
-@variant
+@caught("races", "refetched")
 class HeldBlockIsPlanned(Protocol):
     def held(self, opened):
         return set()
 
 
-@variant
+@caught("walks", "refetched", "routing", seed=18)
 class HeldBlockIsSplit(Protocol):
     def unsplittable(self, held):
         return set()
 
 
-@variant
+@caught("walks", "generation", "rows", seed=0)
+class HeldBlockIsSplitAndOrphanCounts(HeldBlockIsSplit):
+    """Two mistakes: without the rule about parents that are not live the first costs rows."""
+
+    def is_orphan(self, entry, n, live):
+        return False
+
+
+@caught("walks", "rows", "seen", seed=1)
 class ChildrenHaveSeenAll(Protocol):
     def inherited(self, look, parent):
         return len(self.read_log(look).entries)
 
 
-@variant
+@caught("walks", "rows", "aux", seed=0)
 class ChildrenHaveSeenNothing(Protocol):
     def inherited(self, look, parent):
         return 0
@@ -36,13 +40,13 @@ class ChildrenHaveSeenNothing(Protocol):
 # Rule 7: deletion.
 
 
-@variant
+@caught("kill then cut", "rows")
 class DeletionBeforeLogIsSynced(Protocol):
     def sync_log_before_deletion(self):
         return ()
 
 
-@variant
+@caught("races", "rows")
 class DeletionLooksAfterSync(Protocol):
     def tidy(self, look, opened):
         return (("sync", "log"), ("call", "tidy_now", opened))
@@ -51,14 +55,14 @@ class DeletionLooksAfterSync(Protocol):
         return super().tidy(look, opened)[1:]
 
 
-@variant
+@caught("races", "rows")
 class AuxDeletedOnceOwnBlockSawIt(Protocol):
     def is_owed(self, look, state, position, kept):
         block = state.entries[position].block
         return super().is_owed(look, state, position, [k for k in kept if block is None or k[0] == block])
 
 
-@variant
+@caught("races", "aux")
 class AuxDeletedOnceLiveGenerationsSawIt(Protocol):
     """Forgets the superseded generations that are kept."""
 
@@ -67,7 +71,7 @@ class AuxDeletedOnceLiveGenerationsSawIt(Protocol):
         return super().is_owed(look, state, position, kept)
 
 
-@variant
+@caught("walks", "aux", seed=294)
 class KeptParentIsTakenForNarrow(Protocol):
     """A generation from before a split is given the interval that its block has now."""
 
@@ -75,7 +79,7 @@ class KeptParentIsTakenForNarrow(Protocol):
         return [(block, state.n, seen) for block, _, seen in super().kept_generations(look, state)]
 
 
-@variant
+@caught("kill then cut, careful", "missing")
 class NewestPublishedGenerationIsKept(Protocol):
     """Superseded by what is published, not by what is in the log: the parent of an open plan goes."""
 
@@ -85,7 +89,7 @@ class NewestPublishedGenerationIsKept(Protocol):
         return [(block, c) for c in sorted(sealed)[: -1 - self.setting.keep]]
 
 
-@variant
+@caught("walks", "missing", seed=50)
 class GenerationOfOpenPlanIsDeleted(Protocol):
     """Superseded by the plan's own commit, while its verifier has not ended and may be run again."""
 
@@ -93,22 +97,58 @@ class GenerationOfOpenPlanIsDeleted(Protocol):
         return ()
 
 
+@caught("walks", "text")
+class TextDeletedWithItsBlock(Protocol):
+    """Forgets that the other child of a split names the same segment."""
+
+    def removable_text(self, look, opened):
+        removable = super().removable_text(look, opened)
+        entries = self.read_log(look).entries
+        block = {entry.cycle: entry.block for entry in entries}
+        named = {(made.block, cycle) for made in self.generations(look) for cycle in made.text}
+        cycles = [c for c in map(int, look.names("R/text")) if c in block and c not in opened]
+        return sorted({*removable, *(c for c in cycles if (block[c], c) not in named)})
+
+
+@caught("walks", "text")
+class TextOfOpenCycleIsGarbage(Protocol):
+    def removable_text(self, look, opened):
+        return super().removable_text(look, ())
+
+
+@caught("walks", "text")
+class TextNotSynced(Protocol):
+    def publish_generation(self, look, cycle, made):
+        steps = super().publish_generation(look, cycle, made)
+        return tuple(step for step in steps if step != ("sync", "R/text"))
+
+
+@caught("walks", "text")
+class TextWrittenAgain(Protocol):
+    """A verifier that is run again after its generation was published replaces a segment in use."""
+
+    def publish_generation(self, look, cycle, made):
+        segment = f"R/text/{cycle}"
+        again = (("create", segment, cycle), ("fsync", segment), ("sync", "R/text"))
+        return (*again, super().publish_generation(look, cycle, made)[-1])
+
+
 # Rule 9: trouble.
 
 
-@variant
+@caught("kill then cut", "rows")
 class AbandonedListIsNotCounted(Protocol):
     def offered(self, look, entry):
         return () if entry.kind == "abandon" else super().offered(look, entry)
 
 
-@variant
+@caught("kill then cut", "rows")
 class AbandonedListIsDeletedAtOnce(Protocol):
     def stays(self, look, state, position, stage, kept):
         return stage != "scheduler" and super().stays(look, state, position, stage, kept)
 
 
-@variant
+@caught("walks", "rows", seed=1)
 class AbandonedListIsCountedByBlockNumber(Protocol):
     """A child of a split does not see the list of the block that it was part of."""
 
@@ -121,12 +161,12 @@ class AbandonedListIsCountedByBlockNumber(Protocol):
         return super().slices(look, state._replace(void=state.void | foreign), block, n, first, last)
 
 
-@variant
+@caught("walks", "endless", seed=1)
 class AbandonedListWaitsForNextCrawl(Protocol):
     absorbs_abandoned_first = False
 
 
-@variant
+@caught("kill then cut", "rows")
 class AbandonedListIsNotSynced(Protocol):
     def abandon(self, look, cycle):
         return super().abandon(look, cycle)[-1:]
@@ -135,7 +175,7 @@ class AbandonedListIsNotSynced(Protocol):
 # Rule 12: forks.
 
 
-@variant
+@caught("walks", "missing", seed=109)
 class ForkLinksOpenCycles(Protocol):
     def forked_files(self, look, state):
         yield from super().forked_files(look, state)

@@ -1,0 +1,60 @@
+"""The commit protocol, explored: the right one keeps every promise, and each wrong variant is caught.
+
+The model is in `model/`; start with `model/protocol.py`. Run with `-s` to see what was explored. A
+failure prints the whole story, one step a line, and for a walk its seed: `walk(Protocol, seed)`
+replays it. `MODEL_WALKS=20000` walks longer.
+"""
+import gc
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # the model stands alone: it is no part of the project
+
+from model import wrong_turns  # noqa: E402, F401  (registers its variants)
+from model.exploration import Failure  # noqa: E402
+from model.protocol import Protocol  # noqa: E402
+from model.searches import SEARCHES, WALKS, walks  # noqa: E402
+from model.walks import walk  # noqa: E402
+from model.web import BITS, block_of, victim  # noqa: E402
+from model.wrong import WRONG  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def no_collector():
+    """The model makes millions of small tuples and no cycles: the collector would cost a fifth of the time."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.parametrize("search", [name for name in SEARCHES if name != "walks"])
+def test_right_protocol_keeps_its_promises(search):
+    print(f"\n{search}: {SEARCHES[search](Protocol)} states")
+
+
+def test_right_protocol_keeps_its_promises_on_walks():
+    number = int(os.environ.get("MODEL_WALKS", WALKS))
+    print(f"\n{number} walks: {walks(Protocol, number=number)} steps")
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_variant_is_caught(name):
+    variant = WRONG[name]
+    with pytest.raises(Failure) as caught:
+        if variant.seed is not None:
+            walk(variant.cls, variant.seed)
+        SEARCHES[variant.search](variant.cls)
+    assert caught.value.violation.kind in variant.kinds
+    print(f"\n{name}: {caught.value.violation} ({caught.value.where})")
+
+
+def test_blocks_are_intervals_and_growth_changes_only_the_victim():
+    for n in range(1, 2**BITS):
+        before = [block_of(key, n) for key in range(2**BITS)]
+        after = [block_of(key, n + 1) for key in range(2**BITS)]
+        assert sorted(set(before)) == list(range(n))
+        assert sum(a != b for a, b in zip(before, before[1:])) == n - 1  # each block in one piece
+        assert {(a, b) for a, b in zip(before, after) if a != b} == {(victim(n), n)}
