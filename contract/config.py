@@ -7,6 +7,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from contract.errors import BadConfiguration, Usage
+from contract.url import NotCanonical, host_named
 from storage.publish import encode_json
 
 LINK_KINDS = ("a", "area", "frame", "refresh", "redirect", "link", "image", "script")  # bits of Ligacoes.kinds, in this order
@@ -203,8 +204,10 @@ def check_scope(scope: Scope, source: str) -> None:
     """Here and not in the extractor, so that no plan freezes a configuration that a stage would refuse."""
     for key in ("accept_suffixes", "reject_domains"):
         for name in getattr(scope, key):
-            if not re.fullmatch(r"\.?[^\s/?#@\\.][^\s/?#@\\]*", name):
-                raise BadConfiguration(f"{source}: [scope] {key}: expected names of hosts or domains, found {name!r}")
+            try:
+                host_named(name)
+            except NotCanonical:
+                raise BadConfiguration(f"{source}: [scope] {key}: expected names of hosts or domains, found {name!r}") from None
     for pattern in scope.reject_patterns:
         try:
             re.compile(pattern)

@@ -63,6 +63,16 @@ def host_of(server: str) -> str:
     return authority.partition(":")[0]
 
 
+def host_named(text: str) -> str:
+    """A host as people write one, spelt as URLs spell it: lower case, ASCII, no dots around, no brackets."""
+    plain = text.strip().strip(".")
+    if ":" in plain and not plain.startswith("["):
+        plain = f"[{plain}]"
+    if not plain or any(mark in plain for mark in "/?#@\\"):
+        raise NotCanonical(UNPARSABLE)
+    return host_of(server_of(canonicalise(f"http://{plain}/")))
+
+
 def port_of(server: str) -> int:
     scheme, _, authority = server.partition("://")
     port = authority.rpartition("]")[2].rpartition(":")[2] if ":" in authority.rpartition("]")[2] else ""
@@ -95,6 +105,10 @@ class Keys:
 
     def of(self, text: str) -> int:
         return xxhash.xxh3_64_intdigest(text.encode("ascii"), self._seed)
+
+    def is_of(self, server: str, domains: frozenset[str]) -> bool:
+        """Whether the server's host or registered domain is one of these."""
+        return bool(domains) and (host_of(server) in domains or self.server(server).domain in domains)
 
     def domain(self, host: str) -> str:
         return host if is_address(host) else self._suffixes.privatesuffix(host) or host

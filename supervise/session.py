@@ -25,6 +25,8 @@ class Session:
         self.config = resolved(config)
         self.quiet = quiet
         self.display = Display(quiet)
+        if not config.fetcher.contact and not quiet:
+            self.display.line("[fetcher] contact is not set: site owners cannot reach you")
         self.seconds = 0.0
         self.stopped = False
         self.word = ""

@@ -8,8 +8,7 @@ import re
 from functools import lru_cache
 
 from contract.config import Scope as ScopeConfig
-from contract.errors import BadConfiguration
-from contract.url import Keys, NotCanonical, canonicalise, host_of, is_address, server_of
+from contract.url import Keys, host_named, host_of, is_address, server_of
 
 OUT_OF_SCOPE = ("accept_suffixes", "reject_domains", "reject_extensions", "reject_patterns")
 TRAPS = ("url_length_max", "path_depth_max", "segment_repeats_max")
@@ -23,9 +22,9 @@ class Scope:
     def __init__(self, config: ScopeConfig, keys: Keys):
         self._config = config
         self._keys = keys
-        self._suffixes = tuple(host_named(text, _ACCEPT_SUFFIXES) for text in config.accept_suffixes)
+        self._suffixes = tuple(host_named(text) for text in config.accept_suffixes)
         self._endings = tuple("." + suffix for suffix in self._suffixes)
-        self._domains = frozenset(host_named(text, _REJECT_DOMAINS) for text in config.reject_domains)
+        self._domains = frozenset(host_named(text) for text in config.reject_domains)
         self._extensions = frozenset(text.strip().lstrip(".").lower() for text in config.reject_extensions)
         self._patterns = tuple(re.compile(text) for text in config.reject_patterns)
         self.judge_server = lru_cache(maxsize=1 << 17)(self._judge_server)
@@ -39,7 +38,7 @@ class Scope:
         host = host_of(server)
         if self._suffixes and host not in self._suffixes and (is_address(host) or not host.endswith(self._endings)):
             return _ACCEPT_SUFFIXES
-        if host in self._domains or self._keys.server(server).domain in self._domains:
+        if self._keys.is_of(server, self._domains):
             return _REJECT_DOMAINS
         return ""
 
@@ -58,17 +57,3 @@ class Scope:
         if len(segments) > most and any(segments.count(segment) > most for segment in set(segments)):
             return _SEGMENT_REPEATS
         return ""
-
-
-def host_named(text: str, key: str) -> str:
-    """A host of the configuration as URLs spell it: lower case, ASCII, no dots around, no brackets."""
-    plain = text.strip().strip(".")
-    if ":" in plain and not plain.startswith("["):
-        plain = f"[{plain}]"
-    try:
-        host = host_of(server_of(canonicalise(f"http://{plain}/"))) if plain else ""
-    except NotCanonical:
-        host = ""
-    if not host or any(mark in plain for mark in "/?#@\\"):
-        raise BadConfiguration(f"[scope] {key}: expected the name of a host or domain, found {text!r}")
-    return host

@@ -28,10 +28,11 @@ from pathlib import Path
 
 from contract import crawl_folder, names
 from contract.command import add_configuration, load_configuration, make_parser, run, setting_aside
-from contract.config import Fetcher
+from contract.config import Fetcher, Scope
 from contract.errors import TryLater, Usage
 from contract.plan import CRAWL, read_plan
 from contract.stage import describe_inputs, live_with_supervisor, open_inputs
+from contract.url import Keys, host_named, server_of
 from stages.fetcher.download import Job, download
 from stages.fetcher.slots import FileSlots, MemorySlots
 from stages.fetcher.stopping import say
@@ -69,11 +70,11 @@ def fetch_cycle(arguments) -> int:
         elif is_published(folder):
             say(f"cycle {plan.cycle} is fetched already: {folder / names.MANIFEST}")
             return 0
-        warn_without_contact(plan.config.fetcher)
         inputs = cycle_folder / names.SCHEDULER
         open_inputs(inputs)
+        urls = read_scheduled(inputs)
         job = Job(
-            folder, read_scheduled(inputs), read_known_servers(inputs, plan.now_ms), plan.config.fetcher,
+            folder, urls, read_known_servers(inputs, plan.now_ms), plan.config.fetcher, left_out(urls, plan.config.scope, crawl.keys()),
             f"{crawl.crawl_id}/{plan.cycle:08d}", FileSlots(crawl.path / names.SLOTS), print_nothing,
         )
         with publishing(folder, resume=True) as manifest:
@@ -93,7 +94,7 @@ def fetch_list(arguments) -> int:
     warn_without_contact(config.fetcher)
     make_folder(arguments.out)
     lock = hold_folder(arguments.out)
-    job = Job(arguments.out, urls, {}, config.fetcher, arguments.list.name, MemorySlots(), print_line)
+    job = Job(arguments.out, urls, {}, config.fetcher, left_out(urls, config.scope, Keys(0)), arguments.list.name, MemorySlots(), print_line)
     with publishing(arguments.out, resume=True) as manifest:
         result = download(job)
         for url in result.not_reached:
@@ -104,6 +105,12 @@ def fetch_list(arguments) -> int:
         })
     os.close(lock)
     return 0
+
+
+def left_out(urls: list[str], scope: Scope, keys: Keys) -> frozenset[str]:
+    """The servers of the list that the configuration rejects by domain: it may have come to do so after they were listed."""
+    domains = frozenset(host_named(name) for name in scope.reject_domains)
+    return frozenset(server for server in {server_of(url) for url in urls} if keys.is_of(server, domains))
 
 
 def expect_ours(folder: Path) -> None:

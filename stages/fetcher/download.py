@@ -18,7 +18,7 @@ from contract.errors import TryLater
 from contract.stage import Progress
 from contract.tables import FAILED, REFUSED, ROBOTS
 from stages.fetcher.engine import Engine, allow_descriptors
-from stages.fetcher.exchange import FORBIDDEN_ADDRESS, Exchange
+from stages.fetcher.exchange import FORBIDDEN_ADDRESS, REJECT_DOMAINS, Exchange
 from stages.fetcher.identity import user_agent
 from stages.fetcher.politeness import Politeness
 from stages.fetcher.repository import About, Repository
@@ -40,6 +40,7 @@ class Job:
     urls: list[str]
     known: dict[str, Known]
     config: Fetcher
+    left_out: frozenset[str]  # servers that are not asked: their owners do not want it
     part_of: str
     slots: FileSlots | MemorySlots
     on_final: Callable[[str, str, int, int], None]  # URL, status or reason, bytes, ms
@@ -151,6 +152,9 @@ class Download:
             return
         while self._unresolved and self._resolving < RESOLVING_MAX:
             host = self._unresolved.popleft()
+            self._leave_out(host)
+            if not host.has_more:
+                continue
             if (found := self._resolver.look_up(host.name)) is not None:
                 self._take_address(host, *found)
             else:
@@ -161,6 +165,11 @@ class Download:
                 return
             if not self._ask(host, now_ms):
                 return
+
+    def _leave_out(self, host: HostWork) -> None:
+        for server in host.servers:
+            while server.name in self._job.left_out and server.has_more:
+                self._settle(server, server.urls.popleft(), REFUSED, REJECT_DOMAINS)
 
     async def _resolve(self, host: HostWork) -> None:
         address, reason = await self._resolver.resolve(host.name)

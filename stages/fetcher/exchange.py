@@ -13,6 +13,7 @@ HTTP_5XX, HTTP_429 = "http_5xx", "http_429"
 DNS, CONNECT, TLS, TIMEOUT, DISCONNECT = "dns", "connect", "tls", "timeout", "disconnect"
 EMPTY, BAD_HTTP, TOO_LONG_HEADERS = "empty", "bad_http", "too_long_headers"
 FORBIDDEN_ADDRESS = "forbidden_address"
+REJECT_DOMAINS = "reject_domains"
 
 LENGTH, TIME, UNSPECIFIED = "length", "time", "unspecified"  # WARC-Truncated, WARC 1.1 section 5.13
 

@@ -3,9 +3,9 @@
 from collections import Counter
 
 from contract.tables import ANSWERED, FAILED, REFUSED, ROBOTS
-from stages.fetcher.exchange import DNS, FORBIDDEN_ADDRESS
+from stages.fetcher.exchange import DNS, FORBIDDEN_ADDRESS, REJECT_DOMAINS
 
-WITHOUT_REQUEST = (DNS, FORBIDDEN_ADDRESS, ROBOTS)  # reasons that are known before anything is sent
+WITHOUT_REQUEST = (DNS, FORBIDDEN_ADDRESS, REJECT_DOMAINS, ROBOTS)  # reasons that are known before anything is sent
 
 
 class Tally:

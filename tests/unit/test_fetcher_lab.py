@@ -145,12 +145,12 @@ def settings_for(folder: Path, hosts: dict[str, str], **settings) -> Fetcher:
     })
 
 
-def fetch(folder: Path, urls: list[str], hosts: dict[str, str], *, known=None, slots=None, lines=None, **settings) -> Result:
+def fetch(folder: Path, urls: list[str], hosts: dict[str, str], *, known=None, slots=None, lines=None, left_out=(), **settings) -> Result:
     """Fetches in this process into `folder`."""
     make_folder(folder)
     config = settings_for(folder, hosts, **settings)
     lines = [] if lines is None else lines
-    job = Job(folder, urls, known or {}, config, "test", slots or MemorySlots(), lambda *line: lines.append(line))
+    job = Job(folder, urls, known or {}, config, frozenset(left_out), "test", slots or MemorySlots(), lambda *line: lines.append(line))
     return download(job)
 
 

@@ -7,15 +7,16 @@ import pyarrow as pa
 import pytest
 
 from contract import names, warc
-from contract.config import Fetcher, from_tables
+from contract.config import Fetcher, Scope, from_tables
 from contract.errors import BadConfiguration
 from contract.tables import URL_LIST
-from stages.fetcher.__main__ import hold_folder
+from contract.url import Keys
+from stages.fetcher.__main__ import hold_folder, left_out
 from stages.fetcher.identity import find_version, user_agent
 from stages.fetcher.url_list import read_list
 from storage.publish import verify
 from storage.tables import write_table
-from tests.unit.test_fetcher_lab import RawServer, finals_in, ok, override, pages_of, records_in, run_fetcher, run_here
+from tests.unit.test_fetcher_lab import RawServer, fetch, finals_in, ok, outcome_of, override, pages_of, records_in, run_fetcher, run_here
 
 
 @pytest.fixture
@@ -113,3 +114,12 @@ def test_the_agent_cannot_smuggle_a_header():
     for settings in ({"agent": "A\r\nX: y"}, {"agent": ""}, {"contact": "a\r\nb"}, {"contact": "a) (b"}):
         with pytest.raises(BadConfiguration):
             from_tables({"fetcher": settings}, "test")
+
+
+def test_a_domain_that_is_left_out_is_never_asked(tmp_path):
+    """Its owner complained after its URLs were known: nothing goes there, not even a request for robots.txt."""
+    result = fetch(tmp_path / "out", ["http://www.gone.test/a", "http://www.gone.test/b"], {}, left_out=["http://www.gone.test"])
+    assert result.counts["refused"] == 2 and result.counts["requests"] == 0
+    assert {outcome_of(record) for record in records_in(tmp_path / "out")[1:]} == {("refused", "reject_domains")}
+    urls = ["http://www.gone.test/a", "http://here.test/", "https://gone.test:8/"]
+    assert left_out(urls, Scope(reject_domains=("Gone.test",)), Keys(0)) == {"http://www.gone.test", "https://gone.test:8"}

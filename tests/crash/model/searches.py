@@ -2,7 +2,7 @@
 from .exploration import KillThenCut, LogRaces, OneCrash, TwoCrashes
 from .protocol import Setting
 from .walks import walk
-from .web import LINE, MIRROR, SMALL
+from .web import LINE, MIRROR, SMALL, SPLIT
 
 WALKS = 800  # about 10 s
 
@@ -14,7 +14,7 @@ def walks(protocol_class, number=WALKS):
 # Each takes the class of a protocol, gives the number of states or steps, or raises Failure.
 SEARCHES = {
     "crash": lambda cls: OneCrash(cls(Setting(web=SMALL))).run(),
-    "crash in flight": lambda cls: OneCrash(cls(Setting(web=SMALL, n_max=3, workers=2))).run(),
+    "crash in flight": lambda cls: OneCrash(cls(Setting(web=SPLIT, n_max=3, workers=2))).run(),
     "two crashes": lambda cls: TwoCrashes(cls(Setting(web=LINE))).run(),
     "kill then cut": lambda cls: KillThenCut(cls(Setting(web=MIRROR))).run(),
     "kill then cut, careful": lambda cls: KillThenCut(cls(Setting(web=MIRROR, careful=True, keep=0))).run(),

@@ -72,6 +72,12 @@ SMALL = Web(
     links={0: (1, 2), 1: (0, 2), 2: (1,)},
     seeds={"s0": (0,)},
 )
+# One page finds enough for a split of the other block, and a URL that is born into the new one.
+SPLIT = Web(
+    keys={0: 0, 1: 7, 2: 3, 3: 5},
+    links={0: (), 1: (2, 3), 2: (), 3: ()},
+    seeds={"s0": (0, 1)},
+)
 # Enough for four blocks, with seeds that come late.
 LARGE = Web(
     keys={0: 0, 1: 7, 2: 3, 3: 5, 4: 2},
