@@ -53,6 +53,11 @@ def segment(number: int) -> str:
     return f"{number:08d}.zst"
 
 
+def visible_files(folder: Path) -> list[Path]:
+    """The files of a folder but those whose names begin with a dot, which are being written; none where it is missing."""
+    return sorted(path for path in folder.glob("[!.]*") if path.is_file())
+
+
 def numbered(folder: Path, suffix: str = "") -> list[int]:
     """The numbers that name the entries of a folder, sorted; other names are passed over."""
     if not folder.is_dir():

@@ -59,7 +59,7 @@ def check_all(crawl: CrawlFolder, log: State, findings: Findings) -> None:
         check_files(crawl.path, folder, log, aside, findings)
     committed = [entry for entry in log.entries if entry is not None]
     for entry in committed:
-        with findings.reading(FILES):
+        with findings.reading(FILES, crawl.path / names.cycle(entry.cycle)):
             if entry.kind == CRAWL:
                 check_cycle(crawl.path, entry.cycle, keys, findings)
             elif entry.kind == "absorb":
@@ -70,11 +70,11 @@ def check_all(crawl: CrawlFolder, log: State, findings: Findings) -> None:
         number = log.generation(block)
         if number is not None:
             place = crawl.path / names.generation(block, number)
-            with findings.reading(FILES):
+            with findings.reading(FILES, place):
                 generation = open_generation(crawl.path, block, number)
                 check_generation(crawl.path, block, log.blocks, generation, place, keys, findings)
                 check_side(crawl.path, generation, place, findings)
-    with findings.reading(FILES):
+    with findings.reading(FILES, crawl.path):
         check_chain(crawl.path, log, findings)
         check_positions(crawl, findings)
 
@@ -86,8 +86,11 @@ def published_folders(crawl: Path) -> list[Path]:
 
 
 def check_files(crawl: Path, folder: Path, log: State, aside: set[str], findings: Findings) -> None:
-    with findings.reading(FILES):
-        manifest = read_manifest(folder)
+    with findings.reading(FILES, folder):
+        check_manifest(crawl, folder, read_manifest(folder), log, aside, findings)
+
+
+def check_manifest(crawl: Path, folder: Path, manifest: dict, log: State, aside: set[str], findings: Findings) -> None:
     described = {folder / name: about for name, about in manifest["files"].items()}
     described |= {crawl / names.TEXT / name: about for name, about in manifest.get("texts", {}).items()}
     for path, about in described.items():

@@ -30,14 +30,16 @@ class Findings:
             self.deny(claim, place, what, row)
 
     @contextmanager
-    def reading(self, claim: str):
-        """A file that cannot be read is a finding, not the end of the check."""
+    def reading(self, claim: str, place=""):
+        """A file that cannot be read, or does not hold what it should, is a finding, not the end of the check."""
         try:
             yield
         except (Damaged, UnknownFormat) as error:
             self.wrong.setdefault(claim, []).append(str(error))
         except FileNotFoundError as error:
             self.deny(claim, error.filename, "expected a file, found none")
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            self.deny(claim, place, f"expected what docs/formats.md describes, found {error!r}")
 
     def report(self) -> list[str]:
         lines = [f"ok     {claim}: {number} checked" for claim, number in self.checked.items() if claim not in self.wrong]

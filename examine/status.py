@@ -61,7 +61,7 @@ def describe(crawl: CrawlFolder) -> dict:
         "crawl": str(crawl.path), "crawl_id": crawl.crawl_id, "began_at_ms": crawl.began_at_ms, "running": is_locked(crawl.path),
         "blocks": log.blocks, "commits": log.length, "entries": kinds, "fetched": fetched, "states": states,
         "known": sum(block.get("known", 0) for block in blocks), "servers": sum(block.get("servers", 0) for block in blocks),
-        "inbox": len([path for path in (crawl.path / names.INBOX).iterdir() if not path.name.startswith(".")]),
+        "inbox": len(names.visible_files(crawl.path / names.INBOX)),
         "open": [open_cycle(crawl.path, cycle) for cycle in open_cycles(crawl.path, log.cycles)],
         "damage": [{**note, "run": advice(crawl.path, note["path"])} for note in notes_of_damage(crawl.path)],
         "by_block": blocks,

@@ -37,7 +37,7 @@ def delete_texts(books: Books, kept: dict[int, list[int]], open_cycles: set[int]
         for number in generations:
             folder = books.path / names.generation(block, number)
             named |= set(read_manifest(folder)["texts"]) if is_published(folder) else set()
-    for path in (books.path / names.TEXT).iterdir():
+    for path in (books.path / names.TEXT).glob("*"):
         if path.name not in named:
             path.unlink()
 

@@ -12,7 +12,7 @@ from contract.plan import Plan, write_plan
 from contract.seeds import parse_lines, read_lines
 from contract.tables import AUX
 from contract.url import Keys, server_of
-from storage.publish import ASIDE, encode_json, is_published, publishing, sync_folder
+from storage.publish import encode_json, is_published, publishing, sync_folder
 from storage.tables import column, write_table
 from supervise.books import Books, now_ms
 
@@ -20,9 +20,7 @@ from supervise.books import Books, now_ms
 def take_inbox(books: Books, config: Config) -> int:
     """Commits every file that lies in inbox/; returns how many URLs came in."""
     taken = 0
-    for path in sorted((books.path / names.INBOX).iterdir()):
-        if path.name.startswith(ASIDE) or not path.is_file():
-            continue
+    for path in names.visible_files(books.path / names.INBOX):
         if path.name not in books.log.inbox:
             cycle = books.next_cycle()
             write_plan(books.path, Plan(cycle, SEED, 0, books.log.blocks, None, now_ms(), config, path.name))

@@ -16,8 +16,8 @@ SEARCHES = {
     "crash": lambda cls: OneCrash(cls(Setting(web=SMALL))).run(),
     "crash in flight": lambda cls: OneCrash(cls(Setting(web=SPLIT, n_max=3, workers=2))).run(),
     "two crashes": lambda cls: TwoCrashes(cls(Setting(web=LINE))).run(),
-    "kill then cut": lambda cls: KillThenCut(cls(Setting(web=MIRROR))).run(),
-    "kill then cut, careful": lambda cls: KillThenCut(cls(Setting(web=MIRROR, careful=True, keep=0))).run(),
+    "kill then cut": lambda cls: KillThenCut(cls(Setting(web=LINE))).run(),
+    "kill then cut, careful": lambda cls: KillThenCut(cls(Setting(web=LINE, careful=True, keep=0))).run(),
     "races": lambda cls: LogRaces(cls(Setting(web=MIRROR, workers=2))).run(),
     "walks": walks,
 }

@@ -95,19 +95,17 @@ class Supervisor:
     def next_id(self, look, state):
         return 1 + max([0, *state.closed, *self.cycles(look)])
 
-    def plans(self, look):
-        return {c: look.read(f"cycles/{c}/plan") for c in self.cycles(look) if look.has(f"cycles/{c}/plan")}
-
-    def open_plans(self, look, state):
-        return {c: plan for c, plan in self.plans(look).items() if c not in state.closed}
+    def open_plans(self, look, state, unfinished=()):
+        """Plans of cycles that have no entry in the log, or whose stage has not ended."""
+        cycles = [c for c in self.cycles(look) if c not in state.closed or c in unfinished]
+        return {c: look.read(f"cycles/{c}/plan") for c in cycles if look.has(f"cycles/{c}/plan")}
 
     # The loop: everything that could be done now, the most urgent first.
 
     def actions(self, look, running, deaths, dead):
         """`running`: cycles with a stage; `deaths`: how often a cycle's stages died; `dead`: not yet restarted."""
         state, out = self.read_log(look), []
-        plans = self.plans(look)
-        opened = {c: p for c, p in plans.items() if c not in state.closed or c in running or c in dead}
+        opened = self.open_plans(look, state, (*running, *dead))
         for cycle, plan in opened.items():
             if cycle in dead and cycle in state.closed and self.setting.careful:
                 out.append((("forget", cycle),))

@@ -101,7 +101,7 @@ class Walk:
         world.step(self.current, choose=self.choose)
         if self.last[0] == "rmdir":
             self.tidied = True
-        elif self.last[0] == "loop" and random.random() < (0.4 if self.tidied else 0.02):
+        elif self.last[0] == "loop" and random.random() < (0.25 if self.tidied else 0.01):
             self.tidied = False
             check(world)
 

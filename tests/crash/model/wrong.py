@@ -159,7 +159,7 @@ class VoidAuxIsTaken(Protocol):
         return super().slices(look, state._replace(void=frozenset()), block, n, first, last)
 
 
-@caught("walks", "rows", seed=6)
+@caught("walks", "rows", seed=1)
 class AuxSeenBeforeCommit(Protocol):
     """Readers take every AUX that has a manifest."""
 
@@ -175,7 +175,7 @@ class AuxSeenBeforeCommit(Protocol):
 # Rule 3: plans.
 
 
-@caught("walks", "missing", seed=132)
+@caught("walks", "missing", seed=1)
 class PlanBeforeLogIsSynced(Protocol):
     def sync_log(self):
         return ()
@@ -187,7 +187,7 @@ class PlanFolderNotSynced(Protocol):
         return super().write_plan(cycle, plan)[:-1]
 
 
-@caught("walks", "missing", seed=25)
+@caught("walks", "missing", seed=21)
 class PlanLooksAfterSync(Protocol):
     """What came into the log between the sync and the look is planned on, and may vanish."""
 
@@ -223,7 +223,7 @@ class SeenIsLengthAtCommit(Protocol):
         return super().commit(look, entry)
 
 
-@caught("crash in flight", "routing")
+@caught("walks", "missing", "refetched", "routing", "rows", seed=0)
 class IdsFromLogAlone(Protocol):
     """Ids of open plans are given out again after a crash; the plan is written by rename."""
 
@@ -277,7 +277,7 @@ class SeedTakenAgain(Protocol):
         return False
 
 
-@caught("walks", "seeds", seed=24)
+@caught("walks", "seeds", seed=18)
 class SeedReportedBeforeInboxIsSynced(Protocol):
     def leave_seed(self, look, name, urls):
         return tuple(step for step in super().leave_seed(look, name, urls) if step[0] != "sync")

@@ -11,7 +11,7 @@ class HeldBlockIsPlanned(Protocol):
         return set()
 
 
-@caught("walks", "refetched", "routing", seed=18)
+@caught("walks", "refetched", "routing", seed=0)
 class HeldBlockIsSplit(Protocol):
     def unsplittable(self, held):
         return set()
@@ -25,7 +25,7 @@ class HeldBlockIsSplitAndOrphanCounts(HeldBlockIsSplit):
         return False
 
 
-@caught("walks", "rows", "seen", seed=1)
+@caught("crash in flight", "rows")
 class ChildrenHaveSeenAll(Protocol):
     def inherited(self, look, parent):
         return len(self.read_log(look).entries)
@@ -71,7 +71,7 @@ class AuxDeletedOnceLiveGenerationsSawIt(Protocol):
         return super().is_owed(look, state, position, kept)
 
 
-@caught("walks", "aux", seed=294)
+@caught("crash in flight", "aux")
 class KeptParentIsTakenForNarrow(Protocol):
     """A generation from before a split is given the interval that its block has now."""
 
@@ -89,7 +89,7 @@ class NewestPublishedGenerationIsKept(Protocol):
         return [(block, c) for c in sorted(sealed)[: -1 - self.setting.keep]]
 
 
-@caught("walks", "missing", seed=50)
+@caught("walks", "missing", seed=72)
 class GenerationOfOpenPlanIsDeleted(Protocol):
     """Superseded by the plan's own commit, while its verifier has not ended and may be run again."""
 
@@ -97,7 +97,7 @@ class GenerationOfOpenPlanIsDeleted(Protocol):
         return ()
 
 
-@caught("walks", "text")
+@caught("walks", "text", seed=0)
 class TextDeletedWithItsBlock(Protocol):
     """Forgets that the other child of a split names the same segment."""
 
@@ -110,20 +110,20 @@ class TextDeletedWithItsBlock(Protocol):
         return sorted({*removable, *(c for c in cycles if (block[c], c) not in named)})
 
 
-@caught("walks", "text")
+@caught("walks", "text", seed=0)
 class TextOfOpenCycleIsGarbage(Protocol):
     def removable_text(self, look, opened):
         return super().removable_text(look, ())
 
 
-@caught("walks", "text")
+@caught("kill then cut", "text")
 class TextNotSynced(Protocol):
     def publish_generation(self, look, cycle, made):
         steps = super().publish_generation(look, cycle, made)
         return tuple(step for step in steps if step != ("sync", "R/text"))
 
 
-@caught("walks", "text")
+@caught("kill then cut", "text")
 class TextWrittenAgain(Protocol):
     """A verifier that is run again after its generation was published replaces a segment in use."""
 
@@ -148,7 +148,7 @@ class AbandonedListIsDeletedAtOnce(Protocol):
         return stage != "scheduler" and super().stays(look, state, position, stage, kept)
 
 
-@caught("walks", "rows", seed=1)
+@caught("walks", "rows", seed=7)
 class AbandonedListIsCountedByBlockNumber(Protocol):
     """A child of a split does not see the list of the block that it was part of."""
 
@@ -175,7 +175,7 @@ class AbandonedListIsNotSynced(Protocol):
 # Rule 12: forks.
 
 
-@caught("walks", "missing", seed=109)
+@caught("walks", "missing", seed=18)
 class ForkLinksOpenCycles(Protocol):
     def forked_files(self, look, state):
         yield from super().forked_files(look, state)

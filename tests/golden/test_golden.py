@@ -1,0 +1,113 @@
+"""Today's programs read what version 1 wrote, write the same bytes again, and name what is broken."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from contract import names
+from storage.publish import describe, encode_json, read_json
+from tests.golden import GOLDEN, LAST, SHOWN, shown_name
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@pytest.fixture
+def crawl(tmp_path) -> Path:
+    shutil.copytree(GOLDEN, tmp_path / "crawl")
+    return tmp_path / "crawl"
+
+
+def run(name, *arguments) -> subprocess.CompletedProcess:
+    return subprocess.run([ROOT / "bin" / name, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+def test_the_golden_crawl_is_whole(crawl):
+    checked = run("check", "--crawl", crawl)
+    assert checked.returncode == 0 and "all books agree" in checked.stdout, checked.stdout
+
+
+@pytest.mark.parametrize("path", SHOWN)
+def test_every_format_is_shown_as_before(path):
+    shown = run("show", "--crawl", GOLDEN, path, "--json", "--limit", "5")
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout == (GOLDEN.parent / "shown" / shown_name(path)).read_text()
+
+
+@pytest.mark.parametrize("stage", [names.SCHEDULER, names.EXTRACTOR])
+def test_a_stage_writes_the_same_bytes_again(crawl, tmp_path, stage):
+    again = run(stage, "--crawl", crawl, "--cycle", str(LAST), "--out", tmp_path / "again")
+    assert again.returncode == 0, again.stderr
+    before = GOLDEN / names.cycle(LAST) / stage
+    for path in before.iterdir():
+        assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_the_verifier_writes_the_same_bytes_again(crawl, tmp_path):
+    again = run("verifier", "--crawl", crawl, "--cycle", str(LAST), "--out", tmp_path / "again")
+    assert again.returncode == 0, again.stderr
+    made = [path.relative_to(tmp_path / "again") for path in (tmp_path / "again").rglob("*") if path.is_file()]
+    assert len(made) > 10
+    for name in made:
+        if name.name == names.AUX and not (GOLDEN / name).exists():
+            continue  # every block had absorbed it
+        assert (GOLDEN / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
+
+
+def cut(content: bytes) -> bytes:
+    return content[:-len(content) // 10]
+
+
+def flip(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 0x10]) + content[middle + 1:]
+
+
+def empty(content: bytes) -> bytes:
+    return b""
+
+
+def renumber(content: bytes) -> bytes:
+    return json.dumps({**json.loads(content), "format": 2}).encode()
+
+
+CYCLE = names.cycle(LAST)
+GENERATION = names.generation(1, LAST)
+BROKEN = [
+    (f"{CYCLE}/{names.SCHEDULER}/{names.URL_LIST}", cut), (f"{CYCLE}/{names.SCHEDULER}/{names.SERVERS}", flip),
+    (f"{CYCLE}/{names.FETCHER}/{names.PAGES}/00000.warc.zst", cut), (f"{CYCLE}/{names.FETCHER}/{names.PAGES}/00000.warc.zst", flip),
+    (f"{CYCLE}/{names.EXTRACTOR}/{names.COLLECTED}", flip), (f"{CYCLE}/{names.EXTRACTOR}/{names.LINKS}", empty),
+    (f"{CYCLE}/{names.VERIFIER}/{names.REPORT}", flip), (f"{CYCLE}/{names.VERIFIER}/{names.MANIFEST}", cut), (f"{CYCLE}/{names.VERIFIER}/{names.MANIFEST}", renumber),
+    (f"{GENERATION}/key.npy", flip), (f"{GENERATION}/key.npy", cut), (f"{GENERATION}/servers.parquet", flip), (f"{GENERATION}/{names.MANIFEST}", None),
+    (f"{names.TEXT}/{names.segment(LAST)}", flip), (f"{names.TEXT}/{names.segment(LAST)}", None),
+    (f"{names.LOG}/{names.log_entry(1)}", None), (f"{names.LOG}/{names.log_entry(1)}", empty), (f"{names.LOG}/{names.log_entry(1)}", renumber),
+    (names.CRAWL, cut), (names.CRAWL, renumber),
+]
+
+
+@pytest.mark.parametrize("name, breaking", BROKEN, ids=lambda value: getattr(value, "__name__", str(value)))
+def test_each_kind_of_damage_is_named(crawl, name, breaking):
+    path = crawl / name
+    if breaking is None:
+        path.unlink()
+    else:
+        path.write_bytes(breaking(path.read_bytes()))
+    checked = run("check", "--crawl", crawl)
+    told = checked.stdout + checked.stderr
+    assert checked.returncode == 65 and "Traceback" not in told, told
+    assert Path(name).name in told, told
+    if breaking is renumber:
+        assert "format version 2, this program reads version 1" in told
+
+
+def test_a_record_of_another_url_is_found(crawl):
+    """Every checksum right, and still wrong: the books find what manifests cannot."""
+    cycles = [crawl / names.cycle(number) / names.FETCHER for number in (LAST - 1, LAST)]
+    shutil.copy(cycles[0] / names.PAGES / "00000.warc.zst", cycles[1] / names.PAGES / "00000.warc.zst")
+    manifest = read_json(cycles[1] / names.MANIFEST)
+    manifest["files"] = {name: describe(cycles[1] / name) for name in manifest["files"]}
+    (cycles[1] / names.MANIFEST).write_bytes(encode_json(manifest))
+    checked = run("check", "--crawl", crawl)
+    assert checked.returncode == 65 and "metadata rows point at the record of their URL" in checked.stdout and " row 0" in checked.stdout
