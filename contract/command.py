@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from contract import config as configuration
+from contract import names
 from contract.config import Config
 from contract.crawl_folder import CrawlFolder, set_aside
 from contract.errors import EX_DATAERR, EX_TEMPFAIL, EX_USAGE, BadInput, ColetorError
@@ -85,7 +86,7 @@ def setting_aside(crawl: CrawlFolder):
         yield
     except Damaged as error:
         path = Path(error.path)
-        if not path.is_relative_to(crawl.path):
-            raise
+        if not path.is_relative_to(crawl.path) or path.parent == crawl.path / names.LOG:
+            raise  # an entry of the log stays where it is: without it the crawl has no truth, and a copy must be put back
         target = set_aside(crawl.path, path, str(error))
         raise BadInput(f"{error}; set aside as {target}") from None

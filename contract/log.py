@@ -11,6 +11,7 @@ from contract import names
 from storage.errors import Damaged
 from storage.publish import FORMAT, encode_json, put_if_absent, read_json, sync_folder
 
+WITH_AUX = ("crawl", "seed")  # kinds of entries whose cycle has an AUX
 CRAWL, ABSORB, SEED, GROW, ABANDON = KINDS = ("crawl", "absorb", "seed", "grow", "abandon")
 
 

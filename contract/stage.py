@@ -79,7 +79,7 @@ def read_input_manifest(folder: Path) -> dict:
     try:
         return read_manifest(folder)
     except (FileNotFoundError, NotADirectoryError):
-        raise BadInput(f"{folder} has no {names.MANIFEST}: that stage has not finished, run it first") from None
+        raise BadInput(f"{folder} has no {names.MANIFEST}: that stage has not finished, run it first (committed: bin/status tells)") from None
 
 
 def describe_inputs(folder: Path, root: Path) -> dict:

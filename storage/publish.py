@@ -73,19 +73,28 @@ def put_if_absent(path: Path, content: bytes) -> bool:
     return True
 
 
-def encode_json(value) -> bytes:
-    return (json.dumps(value, indent=1, sort_keys=True) + "\n").encode()
+def encode_json(value: dict) -> bytes:
+    """The bytes of a JSON file: sorted keys, and a checksum of all others under `check`."""
+    plain = json.loads(json.dumps(value))  # keys become strings, as a reader will see them
+    return (json.dumps({**plain, "check": check_of(plain)}, indent=1, sort_keys=True) + "\n").encode()
+
+
+def check_of(value: dict) -> str:
+    return xxhash.xxh3_128_hexdigest(json.dumps(value, sort_keys=True).encode())
 
 
 def read_json(path: Path, format_expected: int = FORMAT) -> dict:
     try:
         value = json.loads(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Damaged(path, f"expected JSON, found {error}") from None
     if not isinstance(value, dict):
         raise Damaged(path, f"expected a JSON object, found {type(value).__name__}")
     if value.get("format") != format_expected:
         raise UnknownFormat(path, value.get("format"), format_expected)
+    written, found = value.pop("check", None), check_of(value)
+    if written != found:
+        raise Damaged(path, f"expected check {written}, found {found}: it was changed after it was written")
     return value
 
 

@@ -8,10 +8,10 @@ from contract import names
 from contract.aux_rows import may_hold
 from contract.blocks import interval
 from contract.config import Config
-from contract.crawl_folder import CrawlFolder
-from contract.log import State, positions, read_entry, replay
+from contract.crawl_folder import CrawlFolder, set_aside
+from contract.log import WITH_AUX, Entry, State, positions, read_entry, replay
 from storage.errors import Damaged
-from storage.publish import is_published, read_manifest
+from storage.publish import read_manifest
 from supervise.turns import BlockView
 
 
@@ -54,23 +54,31 @@ class Books:
                 raise Damaged(folder / names.MANIFEST, "expected the manifest of a live generation, found none") from None
         return self._figures[block, generation]
 
-    def aux(self, cycle: int) -> dict | None:
-        """The summary of a cycle's AUX: rows, first key of each row group, last key."""
-        if cycle not in self._aux:
-            folder = self.path / names.cycle(cycle) / names.VERIFIER
-            self._aux[cycle] = read_manifest(folder).get("aux") if is_published(folder) else None
-        return self._aux[cycle]
+    def aux(self, entry: Entry) -> dict | None:
+        """The summary of the AUX of an entry's cycle, none where its kind has none."""
+        if entry.kind in WITH_AUX and entry.cycle not in self._aux:
+            folder = self.path / names.cycle(entry.cycle) / names.VERIFIER
+            try:
+                self._aux[entry.cycle] = read_manifest(folder)["aux"]
+            except FileNotFoundError:
+                raise Damaged(folder / names.MANIFEST, "expected the manifest of a committed AUX, found none") from None
+        return self._aux.get(entry.cycle)
 
     def is_pending(self, block: int) -> bool:
         low, high = interval(block, self.log.blocks)
         entries = self.log.entries[self.log.seen.get(block, 0):]
-        return any(entry and may_hold(self.aux(entry.cycle), low, high) for entry in entries)
+        return any(entry and may_hold(self.aux(entry), low, high) for entry in entries)
 
     def views(self, held: set[int] = frozenset()) -> list[BlockView]:
         names_of_figures = ("known", "waiting", "earliest_due_ms", "servers", "largest_domain_known", "largest_domain_servers")
         views = []
         for block in range(self.log.blocks):
-            figures = self.figures(block)
+            figures = {}
+            try:
+                figures = self.figures(block)
+            except Damaged as error:
+                set_aside(self.path, Path(error.path), str(error))
+                self.stopped.add(block)
             views.append(BlockView(
                 block=block, last_turn=self.log.last_turn.get(block, -1), pending=self.is_pending(block),
                 free=block not in self.stopped and block not in held,

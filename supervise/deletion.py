@@ -48,7 +48,7 @@ def delete_aux(books: Books, kept: dict[int, list[int]]) -> None:
     for position, entry in enumerate(books.log.entries):
         if entry is None or entry.kind == SEED:
             continue
-        aux = books.aux(entry.cycle)
+        aux = books.aux(entry)
         if aux and not any(position >= seen and may_hold(aux, low, high) for low, high, seen in needs):
             (books.path / names.cycle(entry.cycle) / names.VERIFIER / names.AUX).unlink(missing_ok=True)
 

@@ -10,7 +10,8 @@ from contract import config as configuration
 from contract import names
 from contract.crawl_folder import create
 from contract.errors import EX_TEMPFAIL, TryLater
-from contract.log import replay
+from contract.log import CRAWL, replay
+from storage.publish import read_manifest
 from supervise.crawl import turn_on
 from supervise.seed import leave
 from supervise.session import Session
@@ -96,43 +97,52 @@ def start_web(state: Path) -> subprocess.Popen:
     ready.unlink(missing_ok=True)
     command = [sys.executable, "-P", "-m", "synthweb", "serve", "--seed", str(WEB_SEED), "--servers", str(WEB_SERVERS),
                "--port", str(port), "--state", str(state), "--until-eof"]
-    server = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    said = state / "said.txt"
+    with open(said, "w") as errors:
+        server = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=errors, start_new_session=True)
     deadline = time.monotonic() + READY_WITHIN_S
     while not ready.exists():
         if server.poll() is not None or time.monotonic() > deadline:
             server.kill()
-            raise TryLater("the demonstration's web did not start (see above); another demonstration may be using its port")
+            server.wait()
+            raise TryLater(f"the demonstration's web did not start: {said.read_text().strip() or 'it says nothing'}")
         time.sleep(0.02)
     kept_port.write_text(str(json.loads(ready.read_bytes())["port"]))
     return server
 
 
 def tell(session: Session, folder: Path, crawl: Path, seconds: float) -> None:
-    tally = session.display.tally
-    log = replay(crawl, session.crawl.blocks_first)
-    last = max((entry.cycle for entry in log.entries if entry and entry.kind == "crawl"), default=None)
     if session.quiet:
         return
+    tally = session.display.tally
+    log = replay(crawl, session.crawl.blocks_first)
     print(f"\n{session.word}")
     if tally.cycles:
         print(f"{tally.answered} pages ({size(tally.bytes)}) in {tally.cycles} cycles and {seconds:.0f} s; {tally.failed} failed attempts, "
               f"{tally.refused} refused by robots.txt; {log.blocks} blocks, {log.length} commits")
-    if last is None:
+    cycles = [entry.cycle for entry in log.entries if entry and entry.kind == CRAWL]
+    if not cycles:
         return
-    cycle = crawl / names.cycle(last)
+    richest = crawl / names.cycle(max(cycles, key=lambda cycle: pages_of(crawl, cycle)))
+    places = {
+        crawl / names.LOG: "one small file a commit: the only truth",
+        richest / names.FETCHER: "pages, as WARC records",
+        richest / names.EXTRACTOR: "tables of URLs, metadata and links, as Parquet",
+        crawl / names.GENERATIONS: "every known URL, by block",
+        folder / "web" / "access.jsonl": "what the web's own servers saw",
+    }
+    width = max(len(str(place)) for place in places)
+    print("\nwhat lies where")
+    for place, meaning in places.items():
+        print(f"  {str(place):<{width}}  {meaning}")
     print(f"""
-what lies where
-  {crawl}/log/                       one small file a commit: the only truth
-  {cycle}/fetcher/      pages, WARC records compressed with zstd
-  {cycle}/extractor/    tables of URLs, metadata, links (Parquet)
-  {crawl}/R/                         every known URL, by block
-  {folder}/web/access.jsonl                what the web's own servers saw
-
 try next
   bin/status --crawl {crawl}
   bin/check --crawl {crawl}
-  bin/show {cycle}/extractor/MetadadosUrlsColetadas.parquet
-  bin/show {cycle}/fetcher/Repositorio_de_Paginas/00000.warc.zst
+  bin/show {richest / names.EXTRACTOR / names.METADATA}
+  bin/show {richest / names.FETCHER / names.PAGES}/00000.warc.zst
   bin/seed --crawl mine https://your.site/ && bin/run-cycle --crawl mine    (set [fetcher] contact first)""")
 
 
+def pages_of(crawl: Path, cycle: int) -> int:
+    return read_manifest(crawl / names.cycle(cycle) / names.FETCHER)["counts"]["answered"]

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import trio
 
 from contract import names
 from contract.blocks import victim
 from contract.config import Config
+from contract.crawl_folder import set_aside
 from contract.errors import EX_CONFIG, EX_DATAERR, EX_TEMPFAIL, EX_USAGE, BadConfiguration, TryLater, Usage
 from contract.log import ABANDON, ABSORB, CRAWL, GROW, SEED, Entry, commit
 from contract.plan import Plan, read_plan, write_plan
@@ -43,7 +45,14 @@ class Ring:
         remove_garbage(self.books)
         finished = None
         for cycle in self.books.open_cycles():
-            plan = read_plan(self.books.path, cycle)
+            try:
+                plan = read_plan(self.books.path, cycle)
+            except Damaged as error:
+                target = set_aside(self.books.path, Path(error.path), str(error))
+                commit(self.books.path, Entry(ABANDON, cycle, self.books.log.blocks, reason=str(error)))
+                self.books.refresh()
+                self.damage.append(f"cycle {cycle} abandoned: {error}; set aside as {target}")
+                continue
             self.tell("resume", plan=plan)
             if await self._finish(plan, stop_after) and plan.kind == CRAWL:
                 finished = cycle
@@ -113,7 +122,7 @@ class Ring:
                 return False
             stages.pop(0)
             if stage == stop_after:
-                raise Stopped
+                raise Stopped(f"stopped after the {stage}: next bin/{stages[0]} --crawl {self.books.path} --cycle {plan.cycle}, or bin/run-cycle to go on")
         self.books.refresh()
         self.tell("committed", plan=plan, report=self.report(plan.cycle))
         delete_superseded(self.books, self.config.blocks.keep_generations)

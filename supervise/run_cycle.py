@@ -40,10 +40,10 @@ def main() -> int:
         if arguments.quiet:
             return EX_TEMPFAIL
         raise error
-    session.say(session.word)
     if session.stopped:
         print(f"{NAME}: interrupted; the same command goes on where it stopped", file=sys.stderr)
         return EX_TEMPFAIL
+    session.say(session.word)
     if session.display.tally.cycles:
         session.summarise()
         session.say(f"next: bin/status --crawl {arguments.crawl}, or bin/crawl --crawl {arguments.crawl} to go on")

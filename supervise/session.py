@@ -7,6 +7,7 @@ from pathlib import Path
 
 import trio
 
+from contract.command import setting_aside
 from contract.config import Config
 from contract.crawl_folder import hold_lock, open_folder
 from contract.errors import EX_DATAERR
@@ -55,9 +56,11 @@ class Session:
         async with trio.open_nursery() as nursery:
             await nursery.start(watch_signals, stages, self.display)
             try:
-                self.word = await body(ring)
-            except Stopped:
+                with setting_aside(self.crawl):
+                    self.word = await body(ring)
+            except Stopped as stopped:
                 self.stopped = stages.stopping.is_set()
+                self.word = str(stopped)
             nursery.cancel_scope.cancel()
         return ring.damage
 

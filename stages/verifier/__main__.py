@@ -26,7 +26,7 @@ from contract.stage import live_with_supervisor
 from stages.verifier.split import split_block
 from stages.verifier.turn import take_turn
 from storage.errors import Damaged
-from storage.publish import put, read_manifest, verify
+from storage.publish import describe, put, read_manifest, verify
 
 NAME = "verifier"
 
@@ -85,6 +85,7 @@ def repair(crawl: CrawlFolder, plan: Plan, log: State) -> None:
         for folder in sorted(path.parent for path in root.rglob(names.MANIFEST)):
             place = folder.relative_to(root)
             described = {place / name: text for name, text in read_manifest(folder)["files"].items()}
+            described[place / names.MANIFEST] = describe(folder / names.MANIFEST)
             described |= {Path(names.TEXT) / name: text for name, text in read_manifest(folder).get("texts", {}).items()}
             for name, description in described.items():
                 mended += put_back(root / name, crawl.path / name, description)

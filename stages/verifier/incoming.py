@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from contract import aux_rows, names
 from contract.blocks import in_interval, interval
-from contract.log import ABANDON, State
+from contract.log import ABANDON, WITH_AUX, State
 from contract.plan import VerifierPlan
+from contract.stage import read_input_manifest
 from contract.tables import ANSWERED, AUX, COLLECTED, EXTRACTED, FAILED, METADATA, ROBOTS, SERVERS, URL_LIST
 from storage.arrays import starts_of_runs
 from storage.publish import is_published, read_manifest, verify
@@ -71,13 +72,11 @@ def read_slices(crawl: Path, log: State, plan: VerifierPlan, seen: int) -> list[
     low, high = interval(plan.block, plan.blocks)
     slices = []
     for entry in log.entries[seen:plan.absorb_to]:
-        if entry is None:
+        if entry is None or entry.kind not in WITH_AUX:
             continue
         folder = crawl / names.cycle(entry.cycle) / names.VERIFIER
-        if not is_published(folder):
-            continue
-        manifest = read_manifest(folder)
-        aux = manifest.get("aux")
+        manifest = read_input_manifest(folder)
+        aux = manifest["aux"]
         if aux_rows.may_hold(aux, low, high):
             verify(folder / names.AUX, manifest["files"][names.AUX])
             table = read_table(folder / names.AUX, AUX, row_groups=aux_rows.row_groups(aux, low, high))

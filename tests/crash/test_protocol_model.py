@@ -14,6 +14,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))  # the model stands alone: it is no part of the project
 
 from model import wrong_turns  # noqa: E402, F401  (registers its variants)
+from model.covered import COVERED  # noqa: E402
 from model.exploration import Failure  # noqa: E402
 from model.protocol import Protocol  # noqa: E402
 from model.searches import SEARCHES, WALKS, walks  # noqa: E402
@@ -49,6 +50,13 @@ def test_wrong_variant_is_caught(name):
         SEARCHES[variant.search](variant.cls)
     assert caught.value.violation.kind in variant.kinds
     print(f"\n{name}: {caught.value.violation} ({caught.value.where})")
+
+
+@pytest.mark.skipif("MODEL_WALKS" not in os.environ, reason="knowledge, not a promise: minutes, for the long run")
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("protocol_class", COVERED)
+def test_covered_variant_does_no_harm(protocol_class, search):
+    SEARCHES[search](protocol_class)
 
 
 def test_blocks_are_intervals_and_growth_changes_only_the_victim():

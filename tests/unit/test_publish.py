@@ -77,7 +77,7 @@ def test_json_files_carry_their_version(tmp_path):
     path.write_bytes(encode_json({"format": 99}))
     with pytest.raises(UnknownFormat, match="format version 99, this program reads version 1"):
         read_json(path)
-    for text in (b"{", b"[]", b"\xff", b"3"):
+    for text in (b"{", b"[]", b"\xff", b"3", encode_json({"format": 1, "rows": 7}).replace(b"7", b"8"), b'{"format": 1}'):
         path.write_bytes(text)
         with pytest.raises(Damaged):
             read_json(path)

@@ -79,6 +79,11 @@ class Files:
     def names(self, path, base=TOP):
         return sorted(self.tree[self.need(path, base)])
 
+    def contents(self, path, base=TOP):
+        """Name and content of every file in a folder."""
+        data = self.data
+        return {name: data[node][0] for name, node in self.tree[self.need(path, base)].items() if node in data}
+
     def is_folder(self, path, base=TOP):
         return self.find(path, base) in self.tree
 
@@ -263,3 +268,6 @@ class View:
 
     def is_folder(self, path):
         return self.files.is_folder(path, self.base)
+
+    def contents(self, path):
+        return self.files.contents(path, self.base)

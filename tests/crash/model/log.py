@@ -41,10 +41,11 @@ class Log:
 
     def read_log(self, look):
         """Replay of what is in log/; a gap or a torn entry is damage."""
-        numbers = sorted(int(name) for name in look.names("log") if name.isdigit())
-        if numbers != list(range(len(numbers))):
+        files = look.contents("log")
+        numbers = sorted([int(name) for name in files if name.isdigit()])
+        if numbers and numbers[-1] != len(numbers) - 1:
             raise Violation("gap", f"log holds {numbers}")
-        entries = tuple([look.read(f"log/{number}") for number in numbers])
+        entries = tuple([files[str(number)] for number in numbers])
         if TORN in entries:
             raise Violation("torn", f"log/{entries.index(TORN)}")
         state = self.replays.get(entries)

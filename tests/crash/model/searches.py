@@ -4,7 +4,7 @@ from .protocol import Setting
 from .walks import walk
 from .web import LINE, MIRROR, SMALL, SPLIT
 
-WALKS = 800  # about 10 s
+WALKS = 800  # about 12 s
 
 
 def walks(protocol_class, number=WALKS):
@@ -17,7 +17,7 @@ SEARCHES = {
     "crash in flight": lambda cls: OneCrash(cls(Setting(web=SPLIT, n_max=3, workers=2))).run(),
     "two crashes": lambda cls: TwoCrashes(cls(Setting(web=LINE))).run(),
     "kill then cut": lambda cls: KillThenCut(cls(Setting(web=LINE))).run(),
-    "kill then cut, careful": lambda cls: KillThenCut(cls(Setting(web=LINE, careful=True, keep=0))).run(),
+    "kill then cut, careful": lambda cls: KillThenCut(cls(Setting(web=MIRROR, careful=True, keep=0))).run(),
     "races": lambda cls: LogRaces(cls(Setting(web=MIRROR, workers=2))).run(),
     "walks": walks,
 }
