@@ -23,14 +23,15 @@ class Display:
         self.tally = Tally()
         self._quiet = quiet
         self._console = Console(stderr=True, highlight=False, soft_wrap=True)
-        self._live = Live(console=self._console, get_renderable=self._render, refresh_per_second=4, transient=True) \
-            if sys.stderr.isatty() and not quiet else None
         self._began = self._told_at = time.monotonic()
         self._plan = None
         self._stage = "starting"
         self._stage_began = self._began
         self._figures: dict = {}
         self.memory_bytes = lambda: 0  # of the stage that runs
+        self._live = None
+        if sys.stderr.isatty() and not quiet:
+            self._live = Live(console=self._console, get_renderable=self._render, refresh_per_second=4, transient=True)
 
     def __enter__(self):
         if self._live:

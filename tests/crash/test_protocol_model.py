@@ -2,30 +2,30 @@
 
 The model is in `model/`; start with `model/protocol.py`. Run with `-s` to see what was explored. A
 failure prints the whole story, one step a line, and for a walk its seed: `walk(Protocol, seed)`
-replays it. `MODEL_WALKS=20000` walks longer.
+replays it. `MODEL_WALKS=20000` makes the long run: that many walks, and the variants of `model/covered.py`.
 """
+
 import gc
 import os
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # the model stands alone: it is no part of the project
+from tests.crash.model import wrong_turns
+from tests.crash.model.covered import COVERED
+from tests.crash.model.exploration import Failure
+from tests.crash.model.protocol import Protocol
+from tests.crash.model.searches import SEARCHES, WALKS, walks
+from tests.crash.model.walks import walk
+from tests.crash.model.web import BITS, block_of, victim
+from tests.crash.model.wrong import WRONG
 
-from model import wrong_turns  # noqa: E402, F401  (registers its variants)
-from model.covered import COVERED  # noqa: E402
-from model.exploration import Failure  # noqa: E402
-from model.protocol import Protocol  # noqa: E402
-from model.searches import SEARCHES, WALKS, walks  # noqa: E402
-from model.walks import walk  # noqa: E402
-from model.web import BITS, block_of, victim  # noqa: E402
-from model.wrong import WRONG  # noqa: E402
+assert wrong_turns  # its variants are in WRONG from its import on
+LONG_RUN = "MODEL_WALKS" in os.environ
 
 
 @pytest.fixture(autouse=True)
 def no_collector():
-    """The model makes millions of small tuples and no cycles: the collector would cost a fifth of the time."""
+    """The model makes millions of tuples and no cycles: the collector would cost a fifth of the time."""
     gc.disable()
     yield
     gc.enable()
@@ -37,7 +37,7 @@ def test_right_protocol_keeps_its_promises(search):
 
 
 def test_right_protocol_keeps_its_promises_on_walks():
-    number = int(os.environ.get("MODEL_WALKS", WALKS))
+    number = int(os.environ["MODEL_WALKS"]) if LONG_RUN else WALKS
     print(f"\n{number} walks: {walks(Protocol, number=number)} steps")
 
 
@@ -52,11 +52,12 @@ def test_wrong_variant_is_caught(name):
     print(f"\n{name}: {caught.value.violation} ({caught.value.where})")
 
 
-@pytest.mark.skipif("MODEL_WALKS" not in os.environ, reason="knowledge, not a promise: minutes, for the long run")
-@pytest.mark.parametrize("search", SEARCHES)
-@pytest.mark.parametrize("protocol_class", COVERED)
-def test_covered_variant_does_no_harm(protocol_class, search):
-    SEARCHES[search](protocol_class)
+if LONG_RUN:  # knowledge, not a promise, and it takes minutes
+
+    @pytest.mark.parametrize("search", SEARCHES)
+    @pytest.mark.parametrize("protocol_class", COVERED)
+    def test_covered_variant_does_no_harm(protocol_class, search):
+        SEARCHES[search](protocol_class)
 
 
 def test_blocks_are_intervals_and_growth_changes_only_the_victim():

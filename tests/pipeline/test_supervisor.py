@@ -70,6 +70,22 @@ def test_one_turn_and_nothing_due(crawl):
     assert crawl.run("run-cycle", "--quiet").stdout == ""
 
 
+def test_a_terminal_shows_live_progress(crawl):
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(crawl.command("crawl", "--cycles", "3"), stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    try:
+        while piece := os.read(ours, 4096):
+            shown += piece
+    except OSError:
+        pass  # the terminal's other end is closed: the command has ended
+    os.close(ours)
+    assert process.wait() == 0, shown
+    for words in (b"fetching", b"pages", b"servers active", b"of memory", b"cycles,", b"3 cycles done", b"next: bin/status"):
+        assert words in shown, words
+
+
 def test_two_at_once_the_second_says_so(crawl):
     lock = hold_lock(open_folder(crawl.path))
     second = crawl.run("run-cycle")

@@ -3,6 +3,7 @@
 They are worked out from the log alone, by the right rules, whatever the protocol under test makes
 of the same files: each entry's ghost says which pages, seeds or abandoned list it stands for.
 """
+
 from .files import TORN
 from .log import Violation
 from .protocol import Protocol

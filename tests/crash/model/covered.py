@@ -10,6 +10,7 @@
 | (the protocol as it is) | Removal of garbage at start-up is not synced, though its id is given out again: the new folder is another inode, and its making syncs cycles/ before anything is built on it, which ends the old one. On a store without inodes a deletion would have to be final. |
 | (the protocol as it is) | Deleted files and folders are not synced after the manifest's removal is: what comes back is garbage again. |
 """
+
 from .protocol import Protocol
 
 
@@ -26,7 +27,9 @@ class SecondEntryCountsUnlessAbandon(Protocol):
 class LogNotSyncedAfterCommitButForSeeds(Protocol):
     def commit(self, look, entry):
         *steps, number = super().commit(look, entry)
-        return (*steps, number) if entry.kind == "seed" else (*steps, ("call", "take_number_unsynced", *number[2:]))
+        if entry.kind != "seed":
+            number = ("call", "take_number_unsynced", *number[2:])
+        return (*steps, number)
 
     def take_number_unsynced(self, look, aside):
         sync, (link, old, new, made, _) = self.take_number(look, aside)

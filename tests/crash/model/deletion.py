@@ -1,4 +1,5 @@
 """What may be deleted, and when (rule 7)."""
+
 from .log import whole
 from .web import block_of
 

@@ -12,6 +12,7 @@ own direction, because all directions at once would be millions of states:
 | KillThenCut | kill just after a name appeared or a manifest went, then a second kill or a power cut while that change is still not on the disk, losing it alone, with all else, or only contents |
 | LogRaces | two switches between processes at steps that touch log/, and a power cut while an entry is not on the disk |
 """
+
 from typing import NamedTuple
 
 from .books import check, check_done

@@ -14,6 +14,7 @@ Theory. POSIX promises less than people remember, and this model promises no mor
 
 Inner tables are replaced, never changed in place, so that a clone is three shallow copies.
 """
+
 from functools import lru_cache
 
 TORN = "torn"
@@ -103,7 +104,7 @@ class Files:
         self._enter(path, base, self.last)
 
     def write(self, path, content, base=TOP):
-        """Empty and write in place: whoever else links to the inode sees it, and nothing of it is synced."""
+        """Empty and write in place: who else links to the inode sees it, and nothing of it is synced."""
         node = self.find(path, base)
         if node is None:
             self.create(path, content, base)

@@ -1,4 +1,5 @@
 """Forking a crawl at a position of its log (rule 12)."""
+
 from .files import View
 
 
@@ -47,7 +48,7 @@ class Fork:
         return tuple(steps)
 
     def forked_files(self, look, state):
-        """Live generations, pages of committed cycles, and what blocks have yet to take; nothing that is open."""
+        """Live generations, pages of committed cycles, what blocks have yet to take; nothing that is open."""
         for generation, _ in state.live.values():
             if generation is not None:
                 yield from self.named(look, f"R/{generation[0]}/{generation[1]}")

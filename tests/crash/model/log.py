@@ -1,4 +1,5 @@
 """The log: its entries, how they are replayed, and how one is committed (rules 2 and 5)."""
+
 from typing import NamedTuple
 
 from .files import TORN
@@ -74,9 +75,11 @@ class Log:
         return entry.cycle in closed
 
     def is_orphan(self, entry, n, live):
-        if entry.kind == "grow" and entry.n != n + 1:
+        if not entry.parents:
+            return False
+        if entry.block not in live or (entry.kind == "grow" and entry.n != n + 1):
             return True
-        return bool(entry.parents) and live[entry.block][0] != entry.parents[0]
+        return live[entry.block][0] != entry.parents[0]
 
     def commit(self, look, entry):
         """Write the entry aside, then try numbers until one is free."""

@@ -34,6 +34,7 @@ Where the design is terse, the model chose:
 
 Left out: the extractor (it publishes as the scheduler does), caches, `slots`, damage, time.
 """
+
 from typing import NamedTuple
 
 from .deletion import Deletion

@@ -1,4 +1,5 @@
 """Publishing a folder whole or not at all, and taking it away again (rules 1 and 7)."""
+
 from .files import folder_and_name
 
 

@@ -1,4 +1,5 @@
 """The searches that a protocol is put through: the right one passes all, a wrong one fails in one of them."""
+
 from .exploration import KillThenCut, LogRaces, OneCrash, TwoCrashes
 from .protocol import Setting
 from .walks import walk

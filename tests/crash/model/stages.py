@@ -2,6 +2,7 @@
 
 The extractor is left out: it publishes a folder made from another folder, as the scheduler does.
 """
+
 from .files import TORN
 from .log import Entry, whole
 from .supervisor import Generation, Verification

@@ -5,6 +5,7 @@ one looks, when a stage has died, whether its commit came through; a careless on
 again, or abandons the cycle, without looking. The rules must hold for both: the first frees a block
 whose entry nobody synced, the second commits a cycle twice.
 """
+
 from typing import NamedTuple
 
 from .log import Entry
@@ -72,7 +73,7 @@ class Supervisor:
         return steps
 
     def remove_half_removed(self, look, state):
-        """Generations whose manifest a dead supervisor took away: nobody may count on that before its sync."""
+        """Generations whose manifest a dead supervisor took away: synced before anybody counts on it."""
         steps, opened = [], self.open_plans(look, state)
         for block in self.blocks(look):
             for cycle in look.names(f"R/{block}"):
@@ -103,7 +104,7 @@ class Supervisor:
     # The loop: everything that could be done now, the most urgent first.
 
     def actions(self, look, running, deaths, dead):
-        """`running`: cycles with a stage; `deaths`: how often a cycle's stages died; `dead`: not yet restarted."""
+        """`running`: cycles with a stage; `deaths`: how often their stages died; `dead`: not started again."""
         state, out = self.read_log(look), []
         opened = self.open_plans(look, state, (*running, *dead))
         for cycle, plan in opened.items():
@@ -202,7 +203,8 @@ class Supervisor:
         """The list is part of what the entry says, so it is made sure of first."""
         plan, urls, steps = look.read(f"cycles/{cycle}/plan"), (), ()
         if look.has(f"cycles/{cycle}/scheduler/manifest"):
-            urls, steps = look.read(f"cycles/{cycle}/scheduler/list"), self.adopt(look, f"cycles/{cycle}/scheduler")
+            urls = look.read(f"cycles/{cycle}/scheduler/list")
+            steps = self.adopt(look, f"cycles/{cycle}/scheduler")
         return (*steps, ("call", "commit", Entry("abandon", cycle, plan.block, ghost=urls)))
 
     # Seeds.

@@ -8,6 +8,7 @@ Theory. A crash at a random step seldom hurts; the walks are a malicious operato
 - in every other walk a process that is about to touch log/ waits until another one is, and the two
   are then interleaved at random: that finds mistakes in the order of commits.
 """
+
 from random import Random
 
 from .books import check, check_done, delivered
@@ -192,4 +193,3 @@ class Walk:
         # The power may have failed under both: pages of the source that were not synced are excused.
         source.asked = {url: how for url, how in source.asked.items() if how == "kept"}
         self.world, self.forks, self.unkept = source, False, []
-

@@ -3,6 +3,7 @@
 A row of a table of URLs is (url, collected, attempts, links_in). All three numbers are counts that
 merging adds up, so a URL taken twice shows: `collected` becomes 2, `links_in` too large.
 """
+
 from functools import lru_cache
 from typing import NamedTuple
 

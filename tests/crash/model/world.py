@@ -4,6 +4,7 @@ A process is a tuple of steps still to do. A step is one file operation, or a `c
 files that puts further steps in front. So a process is a value: the explorers clone it, compare it
 and drop it in the middle. A process looks and acts in different steps, so others may act in between.
 """
+
 from .files import Files, Missing, View
 from .log import Violation
 
@@ -221,10 +222,11 @@ class World:
 def tell(what, *parts):
     if what == "power cut":
         before, survivors, contents_survive = parts
-        lost = [f"{before.paths[node]}/{name}" for node, name in before.pending() if (node, name) not in survivors]
-        kept = [f"{before.paths[node]}/{name}" for node, name in survivors]
-        parts = ("entries lost:", *lost, "; kept:", *kept, "; contents kept" if contents_survive else "; contents torn")
-        return " ".join((what, *parts))
+        names = {entry: f"{before.paths[entry[0]]}/{entry[1]}" for entry in before.pending()}
+        lost = [name for entry, name in names.items() if entry not in survivors]
+        kept = [names[entry] for entry in survivors]
+        contents = "contents kept" if contents_survive else "contents torn"
+        return " ".join((what, "; entries lost:", *lost, "; kept:", *kept, ";", contents))
     text = " ".join(str(part) for part in (what, *parts))
     return text if len(text) < 200 else text[:197] + "..."
 

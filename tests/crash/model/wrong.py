@@ -6,10 +6,12 @@ variants of the other rules.
 
 Variants that nothing catches, because another rule covers them, are in covered.py with the reason.
 """
+
 from typing import NamedTuple
 
 from .protocol import Protocol
 from .web import block_of, merge
+
 
 class Caught(NamedTuple):
     cls: type

@@ -1,4 +1,5 @@
 """Wrong variants of turns, growth, deletion, abandoning and forks (rules 4, 6, 7, 9, 12)."""
+
 from .protocol import Protocol
 from .wrong import caught
 
