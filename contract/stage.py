@@ -11,11 +11,12 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 from contract import names
-from contract.errors import BadInput
-from storage.publish import describe, read_manifest, verify
+from contract.errors import BadInput, Usage
+from storage.publish import ASIDE, describe, is_published, read_manifest, verify
 
 ALIVE_VARIABLE = "COLETOR_ALIVE"
 PROGRESS_VARIABLE = "COLETOR_PROGRESS"
@@ -64,6 +65,17 @@ def live_with_supervisor() -> None:
         os._exit(128 + signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def expect_ours(folder: Path, ours: Collection[str] = ()) -> None:
+    """Usage unless the folder is new, empty or holds only what an unfinished run of the stage left: the rest would be lost."""
+    if is_published(folder):
+        raise Usage(f"{folder} is finished already ({names.MANIFEST} is there): name another folder, or remove it")
+    if folder.exists() and not folder.is_dir():
+        raise Usage(f"{folder} is no folder")
+    others = [path.name for path in folder.glob("*") if path.name not in ours and not path.name.startswith(ASIDE)]
+    if others:
+        raise Usage(f"{folder} holds other files ({others[0]}): name an empty or a new folder")
 
 
 def open_inputs(folder: Path) -> dict:

@@ -37,14 +37,14 @@ from contract.config import Config
 from contract.crawl_folder import CrawlFolder, hold_lock, open_folder, set_aside
 from contract.errors import Usage
 from contract.plan import CRAWL, Plan, read_plan
-from contract.stage import Progress, describe_inputs, live_with_supervisor, open_inputs
+from contract.stage import Progress, describe_inputs, expect_ours, live_with_supervisor, open_inputs
 from contract.tables import SERVERS, URL_LIST
 from contract.url import Keys
 from contract.warc import read_records
 from stages.extractor.extraction import Extraction
 from stages.extractor.page_files import PageFile, files_below, files_of_cycle
 from storage.errors import Damaged
-from storage.publish import ASIDE, describe, is_published, publishing
+from storage.publish import describe, is_published, publishing
 from storage.tables import read_table, write_table
 
 NAME = names.EXTRACTOR
@@ -81,7 +81,7 @@ def extract_cycle(crawl: CrawlFolder, plan: Plan, out: Path | None) -> None:
     cycle = crawl.path / names.cycle(plan.cycle)
     scheduler, fetcher = cycle / names.SCHEDULER, cycle / names.FETCHER
     if out:
-        expect_ours(out)
+        expect_ours(out, TABLES)
     elif is_published(cycle / NAME):
         say(f"cycle {plan.cycle} is extracted already: {cycle / NAME / names.MANIFEST}")
         return
@@ -142,7 +142,7 @@ def extract_pages(pages: Path, out: Path | None, config: Config) -> None:
     """Reads pages that no crawl brought, and says on standard output what they hold."""
     root, files = files_below(pages)
     out = out or root / NAME
-    expect_ours(out)
+    expect_ours(out, TABLES)
     extraction = Extraction(config, Keys(0), None, None)
     progress = Progress(NAME)
     damaged = 0
@@ -159,17 +159,6 @@ def extract_pages(pages: Path, out: Path | None, config: Config) -> None:
     print(f"{out}: {books['listed']} URLs: {books['answered']} answered, {books['failed']} failed, {books['refused']} refused")
     print(f"{books['pages_parsed']} pages parsed, {books['link_occurrences']} links, {books['followed']} followed,"
           f" to {books['extracted_rows']} URLs")
-
-
-def expect_ours(folder: Path) -> None:
-    """Usage unless the folder is new, empty or an unfinished one of ours: what lies there would be removed."""
-    if is_published(folder):
-        raise Usage(f"{folder} is finished already ({names.MANIFEST} is there): remove that folder, or name another with --out")
-    if folder.exists() and not folder.is_dir():
-        raise Usage(f"{folder} is no folder")
-    others = [path.name for path in folder.glob("*") if path.name not in TABLES and not path.name.startswith(ASIDE)]
-    if others:
-        raise Usage(f"{folder} holds other files ({others[0]}): name an empty or a new folder with --out")
 
 
 def publish(folder: Path, extraction: Extraction, damaged_files: int, about: dict) -> dict:

@@ -31,13 +31,13 @@ from contract.command import add_configuration, load_configuration, make_parser,
 from contract.config import Fetcher, Scope
 from contract.errors import TryLater, Usage
 from contract.plan import CRAWL, read_plan
-from contract.stage import describe_inputs, live_with_supervisor, open_inputs
+from contract.stage import describe_inputs, expect_ours, live_with_supervisor, open_inputs
 from contract.url import Keys, host_named, server_of
 from stages.fetcher.download import Job, download
 from stages.fetcher.slots import FileSlots, MemorySlots
 from stages.fetcher.stopping import say
 from stages.fetcher.url_list import read_known_servers, read_list, read_scheduled
-from storage.publish import ASIDE, describe, is_published, make_folder, publishing
+from storage.publish import describe, is_published, make_folder, publishing
 
 
 def main() -> int:
@@ -66,7 +66,7 @@ def fetch_cycle(arguments) -> int:
         folder = cycle_folder / names.FETCHER
         if arguments.out:
             folder = arguments.out
-            expect_ours(folder)
+            expect_ours(folder, [names.PAGES])
         elif is_published(folder):
             say(f"cycle {plan.cycle} is fetched already: {folder / names.MANIFEST}")
             return 0
@@ -89,7 +89,7 @@ def fetch_list(arguments) -> int:
     if arguments.out is None:
         raise Usage("--out DIR: name the folder for the pages of your list")
     config = load_configuration(arguments)
-    expect_ours(arguments.out)
+    expect_ours(arguments.out, [names.PAGES])
     urls = read_list(arguments.list)
     warn_without_contact(config.fetcher)
     make_folder(arguments.out)
@@ -111,17 +111,6 @@ def left_out(urls: list[str], scope: Scope, keys: Keys) -> frozenset[str]:
     """The servers of the list that the configuration rejects by domain: it may have come to do so after they were listed."""
     domains = frozenset(host_named(name) for name in scope.reject_domains)
     return frozenset(server for server in {server_of(url) for url in urls} if keys.is_of(server, domains))
-
-
-def expect_ours(folder: Path) -> None:
-    """Usage unless the folder is new, empty or an unfinished one of ours: what lies there would be published too."""
-    if is_published(folder):
-        raise Usage(f"{folder} is finished already ({names.MANIFEST} is there): name another folder, or remove it")
-    if folder.exists() and not folder.is_dir():
-        raise Usage(f"{folder} is no folder")
-    others = [path.name for path in folder.glob("*") if path.name != names.PAGES and not path.name.startswith(ASIDE)]
-    if others:
-        raise Usage(f"{folder} holds other files ({others[0]}): name an empty or a new folder")
 
 
 def hold_folder(folder: Path) -> int:

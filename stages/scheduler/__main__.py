@@ -23,7 +23,7 @@ from contract.errors import Usage
 from contract.generation import Generation, open_generation
 from contract.log import CRAWL
 from contract.plan import Plan, read_plan
-from contract.stage import live_with_supervisor
+from contract.stage import expect_ours, live_with_supervisor
 from contract.tables import SERVERS, URL_LIST
 from stages.scheduler.choice import choose, server_caps
 from storage.publish import is_published, publishing
@@ -46,7 +46,9 @@ def main() -> None:
         if plan.kind != CRAWL:
             raise Usage(f"cycle {plan.cycle} is of kind {plan.kind}: it has no list")
         folder = arguments.out or crawl.path / names.cycle(plan.cycle) / NAME
-        if is_published(folder):
+        if arguments.out:
+            expect_ours(folder, [names.URL_LIST, names.SERVERS])
+        elif is_published(folder):
             print(f"{NAME}: {folder} is whole already")
             return
         generation = open_generation(crawl.path, plan.block, plan.generation)

@@ -22,7 +22,7 @@ from contract.crawl_folder import CrawlFolder, hold_lock, open_folder
 from contract.errors import BadInput, Usage
 from contract.log import ABSORB, CRAWL, GROW, Entry, State, commit, replay
 from contract.plan import Plan, VerifierPlan, fix_verifier_plan, read_plan
-from contract.stage import live_with_supervisor
+from contract.stage import expect_ours, live_with_supervisor
 from stages.verifier.split import split_block
 from stages.verifier.turn import take_turn
 from storage.errors import Damaged
@@ -48,8 +48,7 @@ def main() -> int | None:
         if arguments.repair:
             return repair(crawl, plan, log)
         if arguments.out:
-            if arguments.out.exists() and any(arguments.out.iterdir()):
-                raise Usage(f"{arguments.out} is not empty: name a new folder")
+            expect_ours(arguments.out)
             print(json.dumps(work(crawl, arguments.out, plan, log)[0], indent=1))
             return None
         if plan.cycle in log.cycles:

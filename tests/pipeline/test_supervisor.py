@@ -16,7 +16,7 @@ from contract.log import replay
 from supervise.demo import SETTINGS
 from supervise.seed import leave
 from synthweb import Web
-from tests.pipeline.judge import ROOT, access_record, assert_truth
+from tests.pipeline.judge import ROOT, assert_truth
 
 WEB_SEED, WEB_SERVERS = 8, 14
 WITHIN_S = 60

@@ -1,6 +1,6 @@
 """The commit protocol of design section 4 as a program that can be run: the right one, in one class.
 
-Theory. The protocol rests on three habits, and every wrong variant breaks one of them:
+Theory. The protocol rests on three habits, and most of the wrong variants break one of them:
 
 1. *What is seen need not be kept.* A process that dies leaves names that everybody sees and that a
    power cut may take back. Whoever builds on what it found, syncs it first: log/ before a plan or a
@@ -29,6 +29,8 @@ Where the design is terse, the model chose:
   cycles/. Folders without plan or entry are garbage and their ids may come again.
 - A generation is used by an open plan until the stage of that plan has *ended*, not only until its
   commit: a verifier that died after its commit may be run again.
+- A segment in R/text is named by the cycle that wrote it and belongs to no folder with a manifest: it
+  is needed while a generation of any block names it, or while its cycle is open.
 - Pages of committed cycles are kept; everything else goes as soon as rule 7 lets it.
 - A fork is made under the lock of its source, at a position whose live generations are all there.
 

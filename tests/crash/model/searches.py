@@ -5,7 +5,7 @@ from .protocol import Setting
 from .walks import walk
 from .web import LINE, MIRROR, SMALL, SPLIT
 
-WALKS = 800  # about 12 s
+WALKS = 800  # about 12 s on a free core; MODEL_WALKS of the test takes more
 
 
 def walks(protocol_class, number=WALKS):

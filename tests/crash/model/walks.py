@@ -19,7 +19,7 @@ from .protocol import Setting
 from .web import LARGE, LATE, MIRROR, POISONED, SMALL
 from .world import SUPERVISOR, World, new_world
 
-STEPS_MAX = 3000  # a walk takes about 650, the longest of the first 10,000 about 1,500
+STEPS_MAX = 3000  # a walk takes about 650, the longest of 11,000 about 1,500
 WORLDS = (
     Setting(web=LARGE, workers=3, n_max=4),
     Setting(web=POISONED, workers=3, n_max=3),
