@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -11,6 +12,9 @@ import time
 import pytest
 
 READY_WITHIN_S = 30
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # so a shell starts what it puts in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # and the programs under test must not inherit it
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Benchmarks: one script a claim in docs/performance.md."""
