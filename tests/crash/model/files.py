@@ -219,7 +219,7 @@ class Files:
         for node in self.stale:
             self.parts[node] = self._part(node)
         self.stale = set()
-        return sum(self.parts.values())
+        return hash(tuple(sorted(self.parts.values())))  # not their sum: hashes of tuples are too regular for that
 
     def _part(self, node):
         seen, kept = self.tree[node], self.disk[node]
