@@ -96,12 +96,12 @@ def read_entry(crawl: Path, position: int) -> Entry:
 def commit(crawl: Path, entry: Entry) -> int:
     """Adds the entry at the end of the log, durably; returns its position."""
     folder = crawl / names.LOG
-    sync_folder(folder)
     content = encode_json({"format": FORMAT, **vars(entry)})
-    position = len(positions(crawl))
-    while not put_if_absent(folder / names.log_entry(position), content):
-        position += 1
-    return position
+    while True:
+        position = len(positions(crawl))
+        sync_folder(folder)  # after looking: all entries that this one will stand behind must outlive it
+        if put_if_absent(folder / names.log_entry(position), content):
+            return position
 
 
 def by_block(table: dict) -> dict[int, int | None]:

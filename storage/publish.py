@@ -35,11 +35,13 @@ sync_folder = sync_file  # on Linux a folder is synced as a file is
 
 
 def make_folder(path: Path) -> None:
-    """Creates the folder and its missing parents, each one durable in its own parent."""
-    missing = []
-    while not path.is_dir():
-        missing.append(path)
-        path = path.parent
+    """Creates the folder and its missing parents, each one durable in its own parent.
+
+    A folder that is there already is synced in its parent too: whoever made it may have died before that.
+    """
+    missing = [path]
+    while not missing[-1].parent.is_dir():
+        missing.append(missing[-1].parent)
     for folder in reversed(missing):
         folder.mkdir(exist_ok=True)
         sync_folder(folder.parent)
@@ -47,7 +49,8 @@ def make_folder(path: Path) -> None:
 
 def write_aside(path: Path, content: bytes) -> Path:
     aside = path.with_name(f"{ASIDE}{os.getpid()}-{path.name}")
-    with open(aside, "wb") as file:
+    aside.unlink(missing_ok=True)  # a leftover may be a second name of a published file: writing into it would tear that
+    with open(aside, "xb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
@@ -61,16 +64,17 @@ def put(path: Path, content: bytes) -> None:
 
 
 def put_if_absent(path: Path, content: bytes) -> bool:
-    """Creates the file, durably; false where it exists already."""
+    """Creates the file, durably; false where it exists already, which is then durable too."""
     aside = write_aside(path, content)
     try:
         os.link(aside, path)
+        created = True
     except FileExistsError:
-        return False
+        created = False
     finally:
         aside.unlink()
     sync_folder(path.parent)
-    return True
+    return created
 
 
 def encode_json(value: dict) -> bytes:
@@ -138,6 +142,15 @@ def is_published(folder: Path) -> bool:
     return (folder / MANIFEST).exists()
 
 
+def confirm_published(folder: Path) -> bool:
+    """As is_published, and makes sure of it: what a process that died has left visible need not be durable."""
+    if not is_published(folder):
+        return False
+    sync_folder(folder)
+    sync_folder(folder.parent)
+    return True
+
+
 @contextmanager
 def publishing(folder: Path, *, resume: bool = False) -> Iterator[dict]:
     """Gives a manifest to fill in while files are written to the folder; publishes both on leaving.
@@ -163,10 +176,8 @@ def publishing(folder: Path, *, resume: bool = False) -> Iterator[dict]:
 
 def unpublish(folder: Path) -> None:
     """Removes a published folder: the manifest first, so that no moment shows a manifest without its files."""
-    manifest = folder / MANIFEST
-    if manifest.exists():
-        manifest.unlink()
-        sync_folder(folder)
     if folder.exists():
+        (folder / MANIFEST).unlink(missing_ok=True)
+        sync_folder(folder)  # also where the manifest was gone: a power cut must not bring it back without its files
         shutil.rmtree(folder)
         sync_folder(folder.parent)

@@ -4,14 +4,18 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from contract import names
-from contract.aux_rows import may_hold
+from contract.abandoned import read_abandoned_list
+from contract.aux_rows import may_hold, summarise
 from contract.blocks import interval
 from contract.config import Config
 from contract.crawl_folder import CrawlFolder, set_aside
-from contract.log import WITH_AUX, Entry, State, positions, read_entry, replay
+from contract.log import ABANDON, WITH_AUX, Entry, State, positions, read_entry, replay
 from storage.errors import Damaged
 from storage.publish import read_manifest
+from storage.tables import column
 from supervise.turns import BlockView
 
 
@@ -21,7 +25,8 @@ class Books:
         self.log: State = replay(crawl.path, crawl.blocks_first)
         self.stopped: set[int] = set()  # blocks that a damaged file holds up
         self._figures: dict[tuple[int, int], dict] = {}
-        self._aux: dict[int, dict | None] = {}
+        self._aux: dict[int, dict] = {}  # cycle -> summary of its AUX
+        self._lists: dict[int, dict] = {}  # abandoned cycle -> summary of its list
 
     @property
     def path(self) -> Path:
@@ -64,6 +69,17 @@ class Books:
                 raise Damaged(folder / names.MANIFEST, "expected the manifest of a committed AUX, found none") from None
         return self._aux.get(entry.cycle)
 
+    def has_abandoned(self, block: int) -> bool:
+        """Whether the block has yet to count URLs of an abandoned list as failed."""
+        low, high = interval(block, self.log.blocks)
+        entries = [entry for entry in self.log.entries[self.log.seen.get(block, 0):] if entry and entry.kind == ABANDON]
+        return any(may_hold(self._abandoned(entry.cycle), low, high) for entry in entries)
+
+    def _abandoned(self, cycle: int) -> dict:
+        if cycle not in self._lists:
+            self._lists[cycle] = summarise(np.sort(column(read_abandoned_list(self.path, cycle), "domain_key")))
+        return self._lists[cycle]
+
     def is_pending(self, block: int) -> bool:
         low, high = interval(block, self.log.blocks)
         entries = self.log.entries[self.log.seen.get(block, 0):]
@@ -80,7 +96,7 @@ class Books:
                 set_aside(self.path, Path(error.path), str(error))
                 self.stopped.add(block)
             views.append(BlockView(
-                block=block, last_turn=self.log.last_turn.get(block, -1), pending=self.is_pending(block),
+                block=block, last_turn=self.log.last_turn.get(block, -1), pending=self.is_pending(block), abandoned=self.has_abandoned(block),
                 free=block not in self.stopped and block not in held,
                 **{name: figures[name] for name in names_of_figures if name in figures},
             ))

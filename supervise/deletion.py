@@ -15,11 +15,12 @@ def delete_superseded(books: Books, keep: int) -> None:
     """Generations beyond the kept ones, their text, and AUX that every kept generation has absorbed."""
     sync_folder(books.path / names.LOG)
     open_cycles = set(books.open_cycles())
+    committed = {pair for entry in books.log.entries if entry for pair in entry.generations.items()}
     kept: dict[int, list[int]] = {}
     for block in range(books.log.blocks):
         live = books.log.generation(block)
         published = [number for number in names.numbered(folder_of_block(books, block)) if number not in open_cycles]
-        older = [number for number in published if live is not None and number < live]
+        older = [number for number in published if (block, number) in committed and number != live]
         kept[block] = [*older[len(older) - keep if keep < len(older) else 0:], *([live] if live is not None else [])]
         for number in set(published) - set(kept[block]):
             unpublish(books.path / names.generation(block, number))
@@ -70,18 +71,19 @@ def remove_garbage(books: Books) -> None:
         folder = books.path / names.cycle(cycle)
         remove_asides(folder)
         if not (folder / names.PLAN).exists():
-            shutil.rmtree(folder)
+            if cycle not in books.log.cycles:
+                unpublish(folder)
         elif cycle not in open_cycles:
             for stage in names.STAGES:
-                if (folder / stage).exists() and not is_published(folder / stage):
-                    shutil.rmtree(folder / stage)
+                if not is_published(folder / stage):
+                    unpublish(folder / stage)
     for block in range(books.log.blocks + 1):
         for number in names.numbered(folder_of_block(books, block)):
             generation = books.path / names.generation(block, number)
             if number not in open_cycles and not is_published(generation):
                 if number == books.log.generation(block):
                     continue  # not garbage but damage, which the reader of it will name
-                shutil.rmtree(generation)
+                unpublish(generation)
     for leftover in books.path.glob("coletor-repair-*"):
         shutil.rmtree(leftover)
 

@@ -12,7 +12,7 @@ from contract.plan import Plan, write_plan
 from contract.seeds import parse_lines, read_lines
 from contract.tables import AUX
 from contract.url import Keys, server_of
-from storage.publish import encode_json, is_published, publishing, sync_folder
+from storage.publish import confirm_published, encode_json, is_published, publishing, sync_folder
 from storage.tables import column, write_table
 from supervise.books import Books, now_ms
 
@@ -43,7 +43,7 @@ def resume_seeds(books: Books, plan: Plan) -> None:
 def commit_seeds(books: Books, cycle: int, path: Path) -> int:
     folder = books.path / names.cycle(cycle) / names.VERIFIER
     rows = 0
-    if not is_published(folder):
+    if not confirm_published(folder):
         table, bad = read_seeds(path, books.crawl.keys())
         rows = len(table)
         with publishing(folder) as manifest:

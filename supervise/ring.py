@@ -14,7 +14,7 @@ from contract.errors import EX_CONFIG, EX_DATAERR, EX_TEMPFAIL, EX_USAGE, BadCon
 from contract.log import ABANDON, ABSORB, CRAWL, GROW, SEED, Entry, commit
 from contract.plan import Plan, read_plan, write_plan
 from storage.errors import Damaged
-from storage.publish import is_published, read_manifest, sync_folder, unpublish
+from storage.publish import confirm_published, is_published, read_manifest, sync_folder, unpublish
 from supervise.books import Books, now_ms
 from supervise.deletion import delete_superseded, remove_garbage
 from supervise.inbox import resume_seeds, take_inbox
@@ -41,7 +41,7 @@ class Ring:
 
     async def start(self, stop_after: str | None = None) -> int | None:
         """Start-up (rule 8): finishes open plans and removes garbage; returns the crawl cycle that it finished."""
-        sync_folder(self.books.path / names.LOG)
+        self._sync_what_is_visible()
         remove_garbage(self.books)
         finished = None
         for cycle in self.books.open_cycles():
@@ -58,6 +58,15 @@ class Ring:
                 finished = cycle
         delete_superseded(self.books, self.config.blocks.keep_generations)
         return finished
+
+    def _sync_what_is_visible(self) -> None:
+        """What a run that was killed has left need not be durable; all that follows rests on it."""
+        sync_folder(self.books.path / names.LOG)
+        sync_folder(self.books.path / names.CYCLES)
+        for cycle in self.books.open_cycles():
+            sync_folder(self.books.path / names.cycle(cycle))
+            for stage in names.STAGES:
+                confirm_published(self.books.path / names.cycle(cycle) / stage)
 
     async def turn(self, stop_after: str | None = None, pages_max: int | None = None) -> int | Sleep | Done:
         """One turn that fetches, with the absorb turns and splits that come before it; its cycle, or why there is none."""

@@ -7,13 +7,14 @@ import numpy as np
 import pyarrow as pa
 
 from contract import aux_rows, names
+from contract.abandoned import read_abandoned_list
 from contract.blocks import in_interval, interval
 from contract.log import ABANDON, WITH_AUX, State
 from contract.plan import VerifierPlan
 from contract.stage import read_input_manifest
-from contract.tables import ANSWERED, AUX, COLLECTED, EXTRACTED, FAILED, METADATA, ROBOTS, SERVERS, URL_LIST
+from contract.tables import ANSWERED, AUX, COLLECTED, EXTRACTED, FAILED, METADATA, ROBOTS, SERVERS
 from storage.arrays import starts_of_runs
-from storage.publish import is_published, read_manifest, verify
+from storage.publish import verify
 from storage.tables import column, read_table
 
 # What happened to a URL, as a code in an array.
@@ -85,17 +86,13 @@ def read_slices(crawl: Path, log: State, plan: VerifierPlan, seen: int) -> list[
 
 
 def read_abandoned(crawl: Path, log: State, plan: VerifierPlan, seen: int) -> list[np.ndarray]:
-    """Keys of the lists of this block's cycles that were abandoned: they count as failed."""
+    """Keys of this block in the lists of cycles that were abandoned: they count as failed."""
+    low, high = interval(plan.block, plan.blocks)  # by key and not by number: the block may have been split since
     keys = []
     for entry in log.entries[seen:plan.absorb_to]:
-        if entry is None or entry.kind != ABANDON or plan.block not in entry.parents:
-            continue
-        folder = crawl / names.cycle(entry.cycle) / names.SCHEDULER
-        if is_published(folder):
-            verify(folder / names.URL_LIST, read_manifest(folder)["files"][names.URL_LIST])
-            table = read_table(folder / names.URL_LIST, URL_LIST, columns=["url_key", "domain_key"])
-            low, high = interval(plan.block, plan.blocks)  # the block may have been split since
-            keys.append(column(table, "url_key")[in_interval(column(table, "domain_key"), low, high)])
+        if entry is not None and entry.kind == ABANDON:
+            table = read_abandoned_list(crawl, entry.cycle)
+            keys.append(column(table, "url_key")[mask_of(table, low, high)])
     return keys
 
 

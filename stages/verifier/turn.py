@@ -25,7 +25,7 @@ from stages.verifier.incoming import (
 from stages.verifier.merge import apply_happened, count_sets, merge_rows, merge_side, split_known
 from stages.verifier.prescheduling import refill
 from stages.verifier.texts import store_texts
-from storage.publish import encode_json, is_published, publishing
+from storage.publish import confirm_published, encode_json, publishing
 from storage.tables import column, fixed_bytes, write_table
 from storage.text_segments import NO_TEXT, read_texts
 
@@ -104,7 +104,7 @@ def add_answers(side: dict, metadata: pa.Table, cycle: int, low: int, high: int)
 
 
 def publish_generation(folder: Path, generation: Generation, about: dict) -> None:
-    if is_published(folder):  # by an earlier attempt of this same turn: the same bytes
+    if confirm_published(folder):  # by an earlier attempt of this same turn: the same bytes
         return
     with publishing(folder) as manifest:
         write_generation(folder, generation)
@@ -112,7 +112,7 @@ def publish_generation(folder: Path, generation: Generation, about: dict) -> Non
 
 
 def publish_cycle(folder: Path, harvest: Harvest | None, about: dict) -> None:
-    if is_published(folder):
+    if confirm_published(folder):
         return
     with publishing(folder) as manifest:
         if harvest:
