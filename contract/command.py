@@ -16,6 +16,11 @@ from contract.errors import EX_DATAERR, EX_TEMPFAIL, EX_USAGE, BadInput, Coletor
 from storage.errors import Damaged, UnknownFormat
 
 
+# Errors that are the machine's and not the input's: the same command may work later.
+MENDED_OUTSIDE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE,
+                  errno.ENOMEM, errno.EAGAIN)
+
+
 class Parser(argparse.ArgumentParser):
     def error(self, message: str):
         self.exit(EX_USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
@@ -50,10 +55,11 @@ def run(main: Callable[[], int | None], name: str) -> None:
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES, errno.EMFILE):
-            raise
-        place = f": {error.filename}" if error.filename else ""
-        code = fail(name, f"{error.strerror}{place}; nothing half-written counts, run it again when that is mended", EX_TEMPFAIL)
+        place = f"{error.filename}: " if error.filename else ""
+        if error.errno in MENDED_OUTSIDE:
+            code = fail(name, f"{place}{error.strerror}; nothing half-written counts, run it again when that is mended", EX_TEMPFAIL)
+        else:
+            code = fail(name, f"{place}{error.strerror or error!r}", EX_DATAERR)
     except MemoryError:
         code = fail(name, "out of memory; run it again with more, or with smaller bounds in [blocks]", EX_TEMPFAIL)
     try:

@@ -92,6 +92,8 @@ def read_json(path: Path, format_expected: int = FORMAT) -> dict:
         value = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise Damaged(path, f"expected JSON, found {error}") from None
+    except OSError as error:
+        raise_if_not_there(path, error)
     if not isinstance(value, dict):
         raise Damaged(path, f"expected a JSON object, found {type(value).__name__}")
     if value.get("format") != format_expected:
@@ -100,6 +102,13 @@ def read_json(path: Path, format_expected: int = FORMAT) -> dict:
     if written != found:
         raise Damaged(path, f"expected check {written}, found {found}: it was changed after it was written")
     return value
+
+
+def raise_if_not_there(path: Path, error: OSError):
+    """A folder, a loop of links and the like in the place of a file is damage; what the machine refuses is not."""
+    if error.errno in (errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG):
+        raise Damaged(path, f"expected a file, found: {error.strerror}") from None
+    raise error
 
 
 def checksum(path: Path) -> str:
@@ -118,8 +127,12 @@ def verify(path: Path, description: dict) -> None:
     """Raises Damaged unless the file is the one that a manifest describes."""
     try:
         size = path.stat().st_size
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise Damaged(path, "expected a file, found none") from None
+    except OSError as error:
+        raise_if_not_there(path, error)
+    if not path.is_file():
+        raise Damaged(path, "expected a file, found something else")
     if size != description["bytes"]:
         raise Damaged(path, f"expected {description['bytes']} bytes, found {size}", min(size, description["bytes"]))
     found = checksum(path)

@@ -13,6 +13,9 @@ from supervise.books import Books
 
 def delete_superseded(books: Books, keep: int) -> None:
     """Generations beyond the kept ones, their text, and AUX that every kept generation has absorbed."""
+    live = [(block, books.log.generation(block)) for block in range(books.log.blocks)]
+    if not all(number is None or is_published(books.path / names.generation(block, number)) for block, number in live):
+        return  # while a block is damaged nothing is deleted: a repair may need it
     sync_folder(books.path / names.LOG)
     open_cycles = set(books.open_cycles())
     committed = {pair for entry in books.log.entries if entry for pair in entry.generations.items()}
