@@ -23,6 +23,7 @@ from contract.crawl_folder import CrawlFolder, notes_of_damage, open_folder
 from contract.errors import EX_DATAERR
 from contract.generation import open_generation
 from contract.log import CRAWL, State, positions, replay
+from contract.plan import read_plan
 from contract.tables import ANSWERED, COLLECTED
 from examine.block_books import Found, check_chain, check_generation, check_position, check_side, is_kept
 from examine.cycle_books import check_cycle, check_sets
@@ -59,6 +60,7 @@ def check_all(crawl: CrawlFolder, log: State, findings: Findings) -> None:
         check_files(crawl.path, folder, log, aside, findings)
     committed = [entry for entry in log.entries if entry is not None]
     for entry in committed:
+        check_plan(crawl.path, entry.cycle, findings)
         with findings.reading(FILES, crawl.path / names.cycle(entry.cycle)):
             if entry.kind == CRAWL:
                 check_cycle(crawl.path, entry.cycle, keys, findings)
@@ -77,6 +79,16 @@ def check_all(crawl: CrawlFolder, log: State, findings: Findings) -> None:
     with findings.reading(FILES, crawl.path):
         check_chain(crawl.path, log, findings)
         check_positions(crawl, findings)
+
+
+def check_plan(crawl: Path, cycle: int, findings: Findings) -> None:
+    claim = "every cycle has its plan"
+    findings.hold(claim)
+    with findings.reading(claim):
+        if (crawl / names.cycle(cycle) / names.PLAN).is_file():
+            read_plan(crawl, cycle)
+        else:
+            findings.deny(claim, crawl / names.cycle(cycle) / names.PLAN, "expected a file, found none")
 
 
 def published_folders(crawl: Path) -> list[Path]:

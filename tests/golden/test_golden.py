@@ -82,6 +82,7 @@ BROKEN = [
     (f"{GENERATION}/key.npy", flip), (f"{GENERATION}/key.npy", cut), (f"{GENERATION}/servers.parquet", flip), (f"{GENERATION}/{names.MANIFEST}", None),
     (f"{names.TEXT}/{names.segment(LAST)}", flip), (f"{names.TEXT}/{names.segment(LAST)}", None),
     (f"{names.LOG}/{names.log_entry(1)}", None), (f"{names.LOG}/{names.log_entry(1)}", empty), (f"{names.LOG}/{names.log_entry(1)}", renumber),
+    (f"{CYCLE}/{names.PLAN}", flip), (f"{CYCLE}/{names.PLAN}", None),
     (names.CRAWL, cut), (names.CRAWL, renumber),
 ]
 
