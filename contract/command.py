@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import shlex
 import signal
 import sys
 from collections.abc import Callable
@@ -35,6 +36,24 @@ def make_parser(name: str, manual: str) -> Parser:
 def add_configuration(parser: Parser) -> None:
     parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file (default: the project's pipeline.toml)")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override one key; may be repeated")
+
+
+def at_least(least):
+    """The type of an option that is a number of this kind, not below `least`."""
+    def read(text: str):
+        number = type(least)(text)
+        if not number >= least:
+            raise argparse.ArgumentTypeError(f"expected {least} or more, found {text}")
+        return number
+
+    read.__name__ = "number"
+    return read
+
+
+def given(arguments) -> str:
+    """The options that name crawl and configuration, as they were given, for the next command to try."""
+    options = ["--crawl", arguments.crawl, *(("--config", arguments.config) if arguments.config else ())]
+    return " " + shlex.join(str(option) for option in [*options, *(word for text in arguments.set for word in ("--set", text))])
 
 
 def load_configuration(arguments) -> Config:
@@ -86,13 +105,13 @@ def fail(name: str, message, code: int) -> int:
 
 
 @contextmanager
-def setting_aside(crawl: CrawlFolder):
-    """Moves a damaged file of the crawl folder to corrupt/ and ends with exit code 65."""
+def setting_aside(crawl: CrawlFolder, is_asked: bool = True):
+    """Moves a damaged file of the crawl folder to corrupt/, if that is asked for, and ends with exit code 65."""
     try:
         yield
     except Damaged as error:
         path = Path(error.path)
-        if not path.is_relative_to(crawl.path) or path.parent == crawl.path / names.LOG:
+        if not is_asked or not path.is_relative_to(crawl.path) or path.parent == crawl.path / names.LOG:
             raise  # an entry of the log stays where it is: without it the crawl has no truth, and a copy must be put back
         target = set_aside(crawl.path, path, str(error))
         raise BadInput(f"{error}; set aside as {target}") from None

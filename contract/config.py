@@ -219,6 +219,7 @@ def check_pairs(config: Config, source: str) -> None:
     pairs = [
         ("verifier.prescheduled_refill", "verifier.prescheduled_max"),
         ("fetcher.connect_timeout_s", "fetcher.total_timeout_s"),
+        ("fetcher.delay_s", "fetcher.cycle_max_s"),
         ("scheduler.server_max_urls", "verifier.prescheduled_max"),
         ("scheduler.server_max_urls", "scheduler.list_max_urls"),
     ]

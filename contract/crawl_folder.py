@@ -11,7 +11,7 @@ from pathlib import Path
 import publicsuffixlist
 
 from contract import names
-from contract.errors import BadConfiguration, BadInput, TryLater
+from contract.errors import BadConfiguration, BadInput, Locked
 from contract.url import Keys
 from storage.errors import Damaged, UnknownFormat
 from storage.publish import (
@@ -78,7 +78,7 @@ def hold_lock(crawl: CrawlFolder) -> int:
         except BlockingIOError:
             time.sleep(LOCK_LOOK_EVERY_S)
     os.close(descriptor)
-    raise TryLater(f"{crawl.path}: another run works here (it holds {path.name}); try again when it has ended")
+    raise Locked(f"{crawl.path}: another run works here (it holds {path.name}); try again when it has ended")
 
 
 def is_same_file(descriptor: int, path: Path) -> bool:

@@ -23,5 +23,9 @@ class TryLater(ColetorError):
     exit_code = EX_TEMPFAIL
 
 
+class Locked(TryLater):
+    """Another run works on the crawl folder: from cron that is no news."""
+
+
 class BadConfiguration(ColetorError):
     exit_code = EX_CONFIG

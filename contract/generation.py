@@ -64,7 +64,8 @@ def open_generation(crawl: Path, block: int, number: int | None) -> Generation:
     try:
         manifest = read_manifest(folder)
     except FileNotFoundError:
-        raise Damaged(folder / names.MANIFEST, "expected the manifest of a live generation, found none") from None
+        raise Damaged(folder / names.MANIFEST, "expected a manifest, found none: the generation is damaged, or was superseded "
+                      "and deleted (see [blocks] keep_generations)") from None
     for name, description in manifest["files"].items():
         verify(folder / name, description)
     for name, description in manifest["texts"].items():

@@ -44,7 +44,7 @@ def write_plan(crawl: Path, plan: Plan) -> None:
 def read_plan(crawl: Path, cycle: int) -> Plan:
     path = crawl / names.cycle(cycle) / names.PLAN
     if not path.exists():
-        raise Usage(f"cycle {cycle} has no {names.PLAN} in {crawl}: bin/run-cycle makes plans, bin/status lists cycles")
+        raise Usage(f"cycle {cycle} has no {names.PLAN} in {crawl}: bin/run-cycle makes plans, bin/show log lists cycles")
     value = read_json(path)
     try:
         config = from_tables(value["config"], f"{path}: config")

@@ -1,11 +1,15 @@
 """Lines of seeds: one URL a line, as people really write such files."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 
 from contract.url import URL_MAX_BYTES, NotCanonical, canonicalise
 
 LINE_MAX_BYTES = 2 * URL_MAX_BYTES  # what is longer cannot be a URL; it is passed over without being held in memory
+
+
+WITHOUT_SCHEME = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\W_][\w.-]*)(:\d+)?([/?#]|$)")  # a host, perhaps a port, and then the path
 
 
 class Line(NamedTuple):
@@ -41,6 +45,6 @@ def parse_lines(lines: Iterable[tuple[int, bytes | None]]) -> Iterator[Line]:
             yield Line(number, "", "not UTF-8")
             continue
         try:
-            yield Line(number, canonicalise(word if "://" in word or ":" in word.partition("/")[0] else f"http://{word}"), "")
+            yield Line(number, canonicalise(f"http://{word}" if WITHOUT_SCHEME.match(word) else word), "")
         except NotCanonical as error:
             yield Line(number, "", f"{error.reason.replace('_', ' ')}: {word[:80]}")

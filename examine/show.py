@@ -9,7 +9,9 @@
 Paths are taken from the working folder, or from --crawl where they do not exist there. --json prints
 one JSON object a line; --limit N stops after N rows (default 20; 0: no limit).
 
-Example: bin/show --crawl demo/crawl cycles/00000003/extractor/UrlsColetadas.parquet --limit 5
+Long values are cut unless --json is given.
+
+Example: bin/show --crawl demo/crawl log --limit 5
 """
 
 import json

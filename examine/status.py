@@ -61,6 +61,8 @@ def describe(crawl: CrawlFolder) -> dict:
         "crawl": str(crawl.path), "crawl_id": crawl.crawl_id, "began_at_ms": crawl.began_at_ms, "running": is_locked(crawl.path),
         "blocks": log.blocks, "commits": log.length, "entries": kinds, "fetched": fetched, "states": states,
         "known": sum(block.get("known", 0) for block in blocks), "servers": sum(block.get("servers", 0) for block in blocks),
+        "servers_failing": sum(block.get("servers_failing", 0) for block in blocks),
+        "servers_given_up": sum(block.get("servers_given_up", 0) for block in blocks),
         "inbox": len(names.visible_files(crawl.path / names.INBOX)),
         "open": [open_cycle(crawl.path, cycle) for cycle in open_cycles(crawl.path, log.cycles)],
         "damage": [{**note, "run": advice(crawl.path, note["path"])} for note in notes_of_damage(crawl.path)],
@@ -75,7 +77,7 @@ def figures_of(crawl: Path, block: int, generation: int | None) -> dict:
         manifest = read_manifest(crawl / names.generation(block, generation))
     except (FileNotFoundError, Damaged):
         return {"damaged": True}
-    wanted = ("known", "collected", "waiting", "earliest_due_ms", "servers", "domains", "states")
+    wanted = ("known", "collected", "waiting", "earliest_due_ms", "servers", "servers_failing", "servers_given_up", "domains", "states")
     return {name: manifest[name] for name in wanted}
 
 
@@ -121,8 +123,9 @@ def print_status(status: dict) -> None:
     print(f"{status['crawl']}: {'running now' if status['running'] else 'not running'}; began {began:%Y-%m-%d %H:%M}, {status['commits']} commits "
           + "(" + ", ".join(f"{number} {kind}" for kind, number in status["entries"].items()) + ")")
     print(f"fetched   {fetched['answered']} pages, {fetched['bytes']} bytes; {fetched['failed']} failed, {fetched['refused']} refused")
-    print(f"known     {status['known']} URLs on {status['servers']} servers: "
+    print(f"known     {status['known']} URLs: "
           + ", ".join(f"{number} {state.replace('_', ' ')}" for state, number in status["states"].items()))
+    print(f"servers   {status['servers']} known, {status['servers_failing']} failing, {status['servers_given_up']} given up")
     for cycle in status["open"]:
         print(f"open      cycle {cycle['cycle']} ({cycle['kind']}, block {cycle['block']}), done: {', '.join(cycle['stages_done']) or 'nothing yet'}")
     if status["inbox"]:

@@ -7,7 +7,8 @@
 
 Stopping is clean: the stage in progress ends or is abandoned, nothing half-made is visible, and the
 same command goes on where it stopped. So does it after kill -9 or a power cut. When all that waits
-is due later, it sleeps until then.
+is due later, it sleeps until then; when nothing waits at all, it ends if a number of cycles,
+pages or bytes was given, and else waits for seeds.
 
 Example: bin/crawl --crawl mine --max-hours 8
 """
@@ -17,7 +18,7 @@ import time
 
 import trio
 
-from contract.command import add_configuration, load_configuration, make_parser, run
+from contract.command import add_configuration, at_least, given, load_configuration, make_parser, run
 from supervise.books import now_ms
 from supervise.ring import Ring
 from supervise.session import Session
@@ -29,15 +30,15 @@ INBOX_LOOK_S = 5.0  # how long seeds left in the inbox of an idle crawl wait at 
 
 def main() -> int:
     parser = make_parser(NAME, __doc__)
-    parser.add_argument("--cycles", type=int, metavar="N", help="stop after N turns that fetch")
-    parser.add_argument("--max-pages", type=int, metavar="N", help="stop at N pages, never more")
-    parser.add_argument("--max-bytes", type=int, metavar="N", help="stop after the cycle that passes N bytes of bodies")
-    parser.add_argument("--max-hours", type=float, metavar="H", help="stop after the cycle in which H hours end")
+    parser.add_argument("--cycles", type=at_least(1), metavar="N", help="stop after N turns that fetch")
+    parser.add_argument("--max-pages", type=at_least(1), metavar="N", help="stop at N pages, never more")
+    parser.add_argument("--max-bytes", type=at_least(1), metavar="N", help="stop after the cycle that passes N bytes of answers")
+    parser.add_argument("--max-hours", type=at_least(0.0), metavar="H", help="stop after the cycle in which H hours end")
     parser.add_argument("--until-done", action="store_true", help="stop when nothing is waiting")
     parser.add_argument("--quiet", action="store_true", help="print errors only")
     add_configuration(parser)
     arguments = parser.parse_args()
-    session = Session(arguments.crawl, load_configuration(arguments), arguments.quiet)
+    session = Session(arguments.crawl, load_configuration(arguments), arguments.quiet, given(arguments))
     code = session.run(lambda ring: turn_on(ring, session, arguments))
     session.say("stopped; the same command goes on" if session.stopped else session.word)
     session.summarise()
@@ -60,9 +61,11 @@ async def turn_on(ring: Ring, session: Session, limits) -> str:
         if time.monotonic() >= end:
             return "--max-hours reached"
         result = await ring.turn(pages_max=pages_left)
-        if isinstance(result, Done) and (limits.until_done or result.blocked):
+        is_bounded = limits.until_done or limits.cycles or limits.max_pages or limits.max_bytes
+        if isinstance(result, Done) and (is_bounded or result.blocked):
             return "done: nothing is waiting in any block" if not result.blocked else "nothing can go on"
         if isinstance(result, (Done, Sleep)):
+            ring.tell("sleep", until_ms=result.until_ms if isinstance(result, Sleep) else None)
             due_s = (result.until_ms - now_ms()) / 1000 if isinstance(result, Sleep) else math.inf
             with trio.move_on_after(max(0.0, min(due_s, INBOX_LOOK_S, end - time.monotonic()))):
                 await ring.stages.stopping.wait()

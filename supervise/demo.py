@@ -62,9 +62,8 @@ class Limits:
 
 
 def run(arguments) -> int:
-    folder = FOLDER if arguments.crawl == Path("crawl") else arguments.crawl.parent
-    crawl = folder / "crawl" if arguments.crawl == Path("crawl") else arguments.crawl
-    web = folder / "web"
+    folder = FOLDER
+    crawl, web = folder / "crawl", folder / "web"
     web.mkdir(parents=True, exist_ok=True)
     settings = folder / "pipeline.toml"
     began = time.monotonic()
@@ -114,16 +113,17 @@ def start_web(state: Path) -> subprocess.Popen:
 def tell(session: Session, folder: Path, crawl: Path, seconds: float) -> None:
     if session.quiet:
         return
-    tally = session.display.tally
     log = replay(crawl, session.crawl.blocks_first)
     print(f"\n{session.word}")
-    if tally.cycles:
-        print(f"{tally.answered} pages ({size(tally.bytes)}) in {tally.cycles} cycles and {seconds:.0f} s; {tally.failed} failed attempts, "
-              f"{tally.refused} refused by robots.txt; {log.blocks} blocks, {log.length} commits")
     cycles = [entry.cycle for entry in log.entries if entry and entry.kind == CRAWL]
     if not cycles:
         return
-    richest = crawl / names.cycle(max(cycles, key=lambda cycle: pages_of(crawl, cycle)))
+    counts = {cycle: read_manifest(crawl / names.cycle(cycle) / names.FETCHER)["counts"] for cycle in cycles}
+    total = {name: sum(count[name] for count in counts.values()) for name in ("answered", "bytes", "failed", "refused")}
+    print(f"{total['answered']} pages ({size(total['bytes'])}) in {len(cycles)} cycles, {total['failed']} failed attempts, {total['refused']} refused by "
+          f"robots.txt; {log.blocks} blocks, {log.length} commits; this run: {session.display.tally.cycles} cycles, {seconds:.0f} s")
+    print(f"(remove {folder}/ to begin anew)")
+    richest = crawl / names.cycle(max(cycles, key=lambda cycle: counts[cycle]["answered"]))
     places = {
         crawl / names.LOG: "one small file a commit: the only truth",
         richest / names.FETCHER: "pages, as WARC records",
@@ -142,7 +142,3 @@ try next
   bin/show {richest / names.EXTRACTOR / names.METADATA}
   bin/show {richest / names.FETCHER / names.PAGES}/00000.warc.zst
   bin/seed --crawl mine https://your.site/ && bin/run-cycle --crawl mine    (set [fetcher] contact first)""")
-
-
-def pages_of(crawl: Path, cycle: int) -> int:
-    return read_manifest(crawl / names.cycle(cycle) / names.FETCHER)["counts"]["answered"]

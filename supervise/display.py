@@ -2,6 +2,7 @@
 
 import sys
 import time
+from datetime import datetime
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -69,6 +70,13 @@ class Display:
     def _on_stage(self, stage: str, plan) -> None:
         self._plan, self._stage, self._figures = plan, stage, {}
         self._stage_began = time.monotonic()
+
+    def _on_sleep(self, until_ms: int | None) -> None:
+        """Told every few seconds while it lasts; said once."""
+        due = "until seeds come" if until_ms is None else f"until {datetime.fromtimestamp(until_ms / 1000):%Y-%m-%d %H:%M:%S}"
+        if self._stage != f"nothing is due {due}":
+            self._plan, self._figures, self._stage = None, {}, f"nothing is due {due}"
+            self._say(self._stage)
 
     def _on_seeds(self, taken: int) -> None:
         self._say(f"{taken} seeds taken in")

@@ -32,7 +32,8 @@ class Stopped(Exception):
 class Ring:
     """Turns the ring of one crawl, whose lock the caller holds."""
 
-    def __init__(self, books: Books, config: Config, stages: Stages, tell: Callable[..., None]):
+    def __init__(self, books: Books, config: Config, stages: Stages, tell: Callable[..., None], options: str = ""):
+        self.options = options
         self.books = books
         self.config = config
         self.stages = stages
@@ -70,6 +71,7 @@ class Ring:
 
     async def turn(self, stop_after: str | None = None, pages_max: int | None = None) -> int | Sleep | Done:
         """One turn that fetches, with the absorb turns and splits that come before it; its cycle, or why there is none."""
+        may_grow = True
         while True:
             self._stop_if_asked()
             taken = take_inbox(self.books, self.config)
@@ -77,8 +79,9 @@ class Ring:
                 self.tell("seeds", taken=taken)
             held = {read_plan(self.books.path, cycle).block for cycle in self.books.open_cycles()}
             views = self.books.views(held)
-            if must_grow(views, self.config.blocks) and views[victim(self.books.log.blocks)].free:
+            if may_grow and must_grow(views, self.config.blocks) and views[victim(self.books.log.blocks)].free:
                 await self._finish(self._plan(GROW, victim(self.books.log.blocks)))
+                may_grow = False  # one split a turn: bounds far too small for the crawl must not stop it
                 continue
             choice = next_turn(views, now_ms())
             if not isinstance(choice, Turn):
@@ -131,7 +134,7 @@ class Ring:
                 return False
             stages.pop(0)
             if stage == stop_after:
-                raise Stopped(f"stopped after the {stage}: next bin/{stages[0]} --crawl {self.books.path} --cycle {plan.cycle}, or bin/run-cycle to go on")
+                raise Stopped(f"stopped after the {stage}: next bin/{stages[0]} --crawl {self.books.path} --cycle {plan.cycle}, or bin/run-cycle{self.options} to go on")
         self.books.refresh()
         self.tell("committed", plan=plan, report=self.report(plan.cycle))
         delete_superseded(self.books, self.config.blocks.keep_generations)

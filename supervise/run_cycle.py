@@ -14,8 +14,8 @@ import sys
 from datetime import datetime
 
 from contract import names
-from contract.command import add_configuration, load_configuration, make_parser, run
-from contract.errors import EX_TEMPFAIL, TryLater
+from contract.command import add_configuration, given, load_configuration, make_parser, run
+from contract.errors import EX_TEMPFAIL, Locked, Usage
 from supervise import demo
 from supervise.ring import Ring
 from supervise.session import Session
@@ -32,21 +32,23 @@ def main() -> int:
     add_configuration(parser)
     arguments = parser.parse_args()
     if arguments.demo:
+        if arguments.crawl != parser.get_default("crawl"):
+            raise Usage("--demo makes its own crawl folder below demo/: leave --crawl out, or change to another folder")
         return demo.run(arguments)
-    session = Session(arguments.crawl, load_configuration(arguments), arguments.quiet)
+    session = Session(arguments.crawl, load_configuration(arguments), arguments.quiet, given(arguments))
     try:
         code = session.run(lambda ring: one_turn(ring, arguments.stop_after))
-    except TryLater as error:
+    except Locked:
         if arguments.quiet:
             return EX_TEMPFAIL
-        raise error
+        raise
     if session.stopped:
         print(f"{NAME}: interrupted; the same command goes on where it stopped", file=sys.stderr)
         return EX_TEMPFAIL
     session.say(session.word)
     if session.display.tally.cycles:
         session.summarise()
-        session.say(f"next: bin/status --crawl {arguments.crawl}, or bin/crawl --crawl {arguments.crawl} to go on")
+        session.say(f"next: bin/status --crawl {arguments.crawl}, or bin/crawl{given(arguments)} to go on")
     return code
 
 

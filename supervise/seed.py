@@ -6,8 +6,8 @@
 
 A line without a scheme gets http://. Blank lines and lines that start with # are passed over; each
 bad line is reported with its number, and the rest is taken. The URLs wait in inbox/ and the next
-turn of the ring takes them in; a running crawl need not be stopped. A new crawl folder gets
-[blocks] first blocks.
+turn of the ring takes them in; a running crawl need not be stopped. Seeds are fetched also where
+[scope] would not accept them as links. A new crawl folder gets [blocks] first blocks.
 
 Example: bin/seed --crawl brazil https://www.ufmg.br/ https://www.gov.br/
 """
@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from contract import names
-from contract.command import add_configuration, load_configuration, make_parser, run
+from contract.command import add_configuration, given, load_configuration, make_parser, run
 from contract.crawl_folder import create
 from contract.errors import EX_DATAERR, Usage
 from contract.seeds import Line, parse_lines, read_lines
@@ -48,7 +48,7 @@ def main() -> int:
     crawl = create(arguments.crawl, config.blocks.first)
     leave(crawl.path, urls)
     print(f"{len(urls)} URLs left in {crawl.path / names.INBOX} ({len(bad)} bad lines passed over); "
-          f"next: bin/run-cycle --crawl {crawl.path}")
+          f"next: bin/run-cycle{given(arguments)}")
     return 0
 
 

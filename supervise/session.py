@@ -21,7 +21,8 @@ Body = Callable[[Ring], Awaitable[str]]  # turns the ring, returns the word to e
 
 
 class Session:
-    def __init__(self, crawl: Path, config: Config, quiet: bool):
+    def __init__(self, crawl: Path, config: Config, quiet: bool, options: str = ""):
+        self.options = options  # how the command was told which crawl and configuration, for hints
         self.crawl = open_folder(crawl)
         self.config = resolved(config)
         self.quiet = quiet
@@ -52,7 +53,7 @@ class Session:
         books = Books(self.crawl)
         stages = Stages(books, lock, stages_of.stop_grace_s, self.display.progress, self.display.line)
         self.display.memory_bytes = stages.memory_bytes
-        ring = Ring(books, self.config, stages, self.display.tell)
+        ring = Ring(books, self.config, stages, self.display.tell, self.options)
         async with trio.open_nursery() as nursery:
             await nursery.start(watch_signals, stages, self.display)
             try:

@@ -9,7 +9,7 @@ from pathlib import Path
 import trio
 
 from synthweb.answer import Answer, refuse
-from synthweb.record import AccessRecord, clocks_ms, remove_ready, write_hosts, write_ready
+from synthweb.record import AccessRecord, clocks_ms, count_asked, remove_ready, write_hosts, write_ready
 from synthweb.web import Web
 from synthweb.wire import HEAD_MAX_BYTES, BadRequest, Request, parse_request, write_answer
 
@@ -33,7 +33,7 @@ async def serve(web: Web, state_dir: Path, *, task_status=trio.TASK_STATUS_IGNOR
     web = web.at_port(port)
     write_hosts(web, state_dir)
     record = AccessRecord(state_dir)
-    asked: Counter[tuple[str, str]] = Counter()
+    asked = count_asked(state_dir)
     try:
         write_ready(web, state_dir)
         task_status.started(web)

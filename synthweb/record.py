@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 from synthweb.web import Web
@@ -39,6 +39,20 @@ class AccessRecord:
 
     def close(self) -> None:
         self._file.close()
+
+
+def count_asked(folder: Path) -> Counter[tuple[str, str]]:
+    """How often each URL was asked by the record: a web that is started again goes on counting."""
+    asked: Counter[tuple[str, str]] = Counter()
+    path = folder / "access.jsonl"
+    if path.exists():
+        for text in path.read_text("utf-8").splitlines():
+            try:
+                line = json.loads(text)
+            except ValueError:
+                continue  # cut off when the last one was killed
+            asked[line["host"], line["target"]] += 1
+    return asked
 
 
 def monotonic_ms() -> float:

@@ -18,7 +18,7 @@ PAGES/extractor/:
 Run again on the same pages it writes the same bytes. A damaged file of pages is set aside in corrupt/ and the rest is
 used; without a crawl the records before the damage are used too, and nothing is moved.
 
-Exit codes: 0 done, also when it was done before; 64 usage; 65 damaged input; 75 locked or disk full: run it again;
+Exit codes: 0 done (a cycle: also when it was done before); 64 usage; 65 damaged input; 75 locked or disk full: run it again;
 78 bad configuration.
 
 Example:
@@ -69,7 +69,7 @@ def main() -> int:
     live_with_supervisor()
     crawl = open_folder(arguments.crawl)
     hold_lock(crawl)
-    with setting_aside(crawl):
+    with setting_aside(crawl, is_asked=not arguments.out):
         extract_cycle(crawl, read_plan(crawl.path, arguments.cycle), arguments.out)
     return 0
 

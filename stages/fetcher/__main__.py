@@ -7,13 +7,13 @@
 A cycle is fixed by its plan; the scheduler must have run. The output is cycles/ID/fetcher/ with
 Repositorio_de_Paginas/00000.warc.zst ... and manifest.json, which appears last: until then run the same command again
 and it goes on where it was. For a list of your own, each URL gets a line on standard output: its status, or the
-reason why there is none, bytes, milliseconds, URL; `not_reached` where time ran out.
+reason why there is none, bytes, milliseconds, URL; `not_reached` where time ran out, or with the reason why its robots.txt could not be had.
 
 Every server is asked for robots.txt first; one request at a time goes to a host and to an address, with a pause of
 at least fetcher.delay_s. Loopback and private addresses are refused unless fetcher.allow_private_addresses is set.
 SIGTERM or Ctrl-C stops in order within seconds, a second one at once. SSL_CERT_FILE replaces the system's certificates.
 
-Exit codes: 0 done, also when it was done before; 64 usage; 65 damaged input; 75 interrupted, locked or disk full: run
+Exit codes: 0 done (a cycle: also when it was done before); 64 usage; 65 damaged input; 75 interrupted, locked or disk full: run
 it again; 78 bad configuration.
 
 Example:
@@ -97,8 +97,8 @@ def fetch_list(arguments) -> int:
     job = Job(arguments.out, urls, {}, config.fetcher, left_out(urls, config.scope, Keys(0)), arguments.list.name, MemorySlots(), print_line)
     with publishing(arguments.out, resume=True) as manifest:
         result = download(job)
-        for url in result.not_reached:
-            print_line(url, "not_reached", 0, 0)
+        for url, reason in result.not_reached:
+            print_line(url, f"not_reached:{reason}" if reason else "not_reached", 0, 0)
         manifest.update({
             "stage": names.FETCHER, "inputs": {arguments.list.name: describe(arguments.list)},
             "config_digest": config.digest(), "counts": result.counts,

@@ -17,6 +17,7 @@ from contract.config import Fetcher
 from contract.errors import TryLater
 from contract.stage import Progress
 from contract.tables import FAILED, REFUSED, ROBOTS
+from contract.url import server_of
 from stages.fetcher.engine import Engine, allow_descriptors
 from stages.fetcher.exchange import FORBIDDEN_ADDRESS, REJECT_DOMAINS, Exchange
 from stages.fetcher.identity import user_agent
@@ -48,7 +49,7 @@ class Job:
 
 class Result(NamedTuple):
     counts: dict[str, int]  # over all attempts
-    not_reached: list[str]
+    not_reached: list[tuple[str, str]]  # URL, and why its server's robots.txt could not be had, where that is the reason
 
 
 def download(job: Job) -> Result:
@@ -63,7 +64,7 @@ def download(job: Job) -> Result:
     if run.stop.is_wanted:
         raise TryLater("interrupted: run it again to go on")
     remove_asides(job.folder)
-    return Result(run.tally.counts(), [url for url in job.urls if url in run.left])
+    return Result(run.tally.counts(), [(url, run.unreachable.get(server_of(url), "")) for url in job.urls if url in run.left])
 
 
 def first_error(group: BaseExceptionGroup) -> BaseException:
@@ -81,6 +82,7 @@ class Download:
         began_at_ms = self._began_at_ms = self._clock.now_ms()
         self._ends_at_ms = began_at_ms + max(0, round(job.config.cycle_max_s * 1000) - history.active_ms)
         self.left = set(job.urls)
+        self.unreachable: dict[str, str] = {}  # server -> reason
         self.tally = Tally(len(self.left))
         for event in history.past:
             ends = event.is_final and event.url in self.left  # not: a URL of another list that was fetched here before
@@ -235,6 +237,8 @@ class Download:
         server.note(exchange.outcome)
         if exchange.is_robots:
             server.note_robots(exchange.url, exchange.outcome, exchange.response_block())
+            if exchange.outcome == FAILED:
+                self.unreachable[server.name] = exchange.reason
         else:
             self._end_url(exchange.url, exchange.what, block_bytes, exchange.times_ms["total"])
         if not server.needs_robots and server.has_more:
@@ -249,6 +253,7 @@ class Download:
         self.tally.count(outcome, reason, 0, is_robots=is_robots, is_final=not is_robots)
         server.note(outcome)
         if is_robots:
+            self.unreachable[server.name] = reason
             server.note_robots(url, outcome, b"")
         else:
             self._end_url(url, reason, 0, 0)

@@ -6,7 +6,8 @@
 Reads the plan of the cycle and the block's live generation. Writes Lista_de_URLs.parquet, the URLs
 to fetch in their order, and Servidores.parquet, what is known of their servers (robots.txt, delay,
 last request, failures). A list holds at most [scheduler] server_max_urls of one server and spreads
-servers evenly. A rerun writes the same bytes.
+servers evenly. A rerun writes the same bytes, as long as the generation that it reads is kept: that is
+so for the last cycle of each block ([blocks] keep_generations).
 
 Example: bin/scheduler --crawl demo/crawl --cycle 7 --out /tmp/list
 """
@@ -41,7 +42,7 @@ def main() -> None:
     live_with_supervisor()
     crawl = open_folder(arguments.crawl)
     hold_lock(crawl)
-    with setting_aside(crawl):
+    with setting_aside(crawl, is_asked=not arguments.out):
         plan = read_plan(crawl.path, arguments.cycle)
         if plan.kind != CRAWL:
             raise Usage(f"cycle {plan.cycle} is of kind {plan.kind}: it has no list")

@@ -7,7 +7,8 @@
 Reads the extractor's tables of the cycle, the block's live generation and the slices of AUX that
 wait for the block. Writes a new generation R/BLOCK/CYCLE, a segment of text, AUX.parquet with the
 URLs of other blocks, report.json, and last the entry in log/ that makes them count. For a cycle of
-kind 'grow' it splits the block instead. A rerun writes the same bytes.
+kind 'grow' it splits the block instead. A rerun writes the same bytes, as long as the generation that
+it began from is kept: that is so for the last cycle of each block ([blocks] keep_generations).
 
 Example: bin/verifier --crawl demo/crawl --cycle 7 --out /tmp/again
 """
@@ -40,7 +41,7 @@ def main() -> int | None:
     live_with_supervisor()
     crawl = open_folder(arguments.crawl)
     hold_lock(crawl)
-    with setting_aside(crawl):
+    with setting_aside(crawl, is_asked=not arguments.out):
         plan = read_plan(crawl.path, arguments.cycle)
         if plan.kind not in (CRAWL, ABSORB, GROW):
             raise Usage(f"cycle {plan.cycle} is of kind {plan.kind}: it has nothing to verify")

@@ -19,6 +19,8 @@ def describe_generation(generation: Generation) -> dict:
         "known": len(generation), "states": dict(zip(STATES, states)), "collected": len(generation.side["key"]),
         "waiting": states[WAITING] + states[PRESCHEDULED], "earliest_due_ms": int(due.min()) if len(due) else None,
         "servers": len(servers), "domains": domains,
+        "servers_failing": int(((column(servers, "failures") > 0) & ~column(servers, "given_up")).sum()),
+        "servers_given_up": int(column(servers, "given_up").sum()),
         "largest_domain_known": int(known.max()) if domains else 0,
         "largest_domain_servers": int(np.bincount(domain).max()) if domains else 0,
         "links_in_sum": int(generation.rows["links_in"].sum(dtype=np.uint64)),

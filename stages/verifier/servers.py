@@ -12,6 +12,8 @@ from storage.arrays import interleave, merge_sorted
 from storage.tables import column
 from storage.text_segments import NO_TEXT
 
+PAUSE_WITHIN_CYCLE_MS = 10_000  # a shorter one is waited for by the fetcher; for a longer one the server is not listed
+
 # Columns of Servidores that are taken over as they are.
 OBSERVED = ("robots_expires_at_ms", "delay_ms", "last_request_at_ms", "address", "requests", "mean_ms", "failures")
 
@@ -52,13 +54,15 @@ def take_over(servers: dict, observed: pa.Table) -> tuple[np.ndarray, np.ndarray
 
 
 def judge(servers: dict, config: Config) -> None:
-    """When a failing server is due again, and whether it is given up."""
+    """When a server is due again that fails or wants long pauses, and whether it is given up."""
     most = config.fetcher.server_failures_max
     over = servers["failures"].astype(np.int64) - most
     waits_ms = config.verifier.server_backoff_s * 1000 * np.exp2(np.clip(over, 0, 30))
     servers["given_up"] = over >= config.verifier.server_backoffs_max
     due = servers["last_request_at_ms"] + np.minimum(waits_ms, 1 << 52).astype(np.int64)
-    servers["due_at_ms"] = np.where(over >= 0, due, 0)
+    pause_ms = np.maximum(servers["delay_ms"].astype(np.int64), round(config.fetcher.delay_s * 1000))
+    rested = np.where(pause_ms > PAUSE_WITHIN_CYCLE_MS, servers["last_request_at_ms"] + pause_ms, 0)
+    servers["due_at_ms"] = np.where(over >= 0, np.maximum(due, rested), rested)
 
 
 def forgive_refusals(rows: dict, changed: np.ndarray) -> None:

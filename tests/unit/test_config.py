@@ -39,6 +39,7 @@ def test_overrides(tmp_path):
     ("[fetcher", "expected TOML"),
     ("[verifier]\nprescheduled_max = 5", "verifier.prescheduled_refill = 10 must not be above verifier.prescheduled_max = 5"),
     ("[fetcher]\nconnect_timeout_s = 100", "must not be above fetcher.total_timeout_s"),
+    ("[fetcher]\ndelay_s = 30\ncycle_max_s = 20", "fetcher.delay_s = 30.0 must not be above fetcher.cycle_max_s = 20.0"),
 ])
 def test_mistakes_name_the_key(tmp_path, text, words):
     with pytest.raises(BadConfiguration) as caught:

@@ -50,7 +50,7 @@ def test_a_list_of_one_s_own_is_fetched_and_told(tmp_path, hosts):
     assert "fetcher.contact is not set" in done.stderr and done.stderr.count("contact") == 1
     lines = sorted(line.split() for line in done.stdout.splitlines())
     assert [(what, size, url) for what, size, _, url in lines] == [
-        ("200", str(len(ok(b"abc"))), f"{origin}/a"), ("500", "38", f"{origin}/b"), ("not_reached", "0", "http://nowhere.test/"),
+        ("200", str(len(ok(b"abc"))), f"{origin}/a"), ("500", "38", f"{origin}/b"), ("not_reached:dns", "0", "http://nowhere.test/"),
     ]
     manifest = json.loads((tmp_path / "out" / names.MANIFEST).read_text())
     assert manifest["stage"] == "fetcher" and list(manifest["inputs"]) == ["urls.txt"]

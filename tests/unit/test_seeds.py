@@ -10,14 +10,14 @@ from contract.seeds import parse_lines, read_lines
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MESSY = (b"\xef\xbb\xbfhttp://a.test/\r\n" b"\r\n" b"# comment\n" b"mailto:me@a.test\n" b"http://[bad\n" b"www.b.test/x\n" b"\xff\xfe\n"
-         + b"x" * 1_000_000 + b"\n" + b"  http://c.test/#f  \n" b"ftp://d.test/\n" b"localhost:8080/x\n" b"http://a.test/")
+         + b"x" * 1_000_000 + b"\n" + b"  http://c.test/#f  \n" b"ftp://d.test/\n" b"localhost:8080/x\n" b"/etc/passwd\n" b"http://a.test/")
 
 
 def test_messy_lines():
     lines = list(parse_lines(read_lines(io.BytesIO(MESSY))))
-    assert [line.url for line in lines if line.url] == ["http://a.test/", "http://www.b.test/x", "http://c.test/", "http://a.test/"]
+    assert [line.url for line in lines if line.url] == ["http://a.test/", "http://www.b.test/x", "http://c.test/", "http://localhost:8080/x", "http://a.test/"]
     assert [(line.number, line.problem.partition(":")[0]) for line in lines if line.problem] == [
-        (4, "other scheme"), (5, "unparsable"), (7, "not UTF-8"), (8, "longer than 16000 bytes"), (10, "other scheme"), (11, "other scheme")]
+        (4, "other scheme"), (5, "unparsable"), (7, "not UTF-8"), (8, "longer than 16000 bytes"), (10, "other scheme"), (12, "unparsable")]
 
 
 def seed(*arguments, **more):
@@ -27,10 +27,10 @@ def seed(*arguments, **more):
 def test_the_command_reports_bad_lines_and_takes_the_rest(tmp_path):
     run = seed("--crawl", tmp_path / "c", input=MESSY)
     assert run.returncode == 0, run.stderr
-    assert b"3 URLs left" in run.stdout and b"6 bad lines" in run.stdout
+    assert b"4 URLs left" in run.stdout and b"6 bad lines" in run.stdout
     assert b"line 5: unparsable" in run.stderr
     (left,) = (tmp_path / "c" / "inbox").iterdir()
-    assert left.read_text().splitlines() == ["http://a.test/", "http://www.b.test/x", "http://c.test/"]
+    assert left.read_text().splitlines() == ["http://a.test/", "http://www.b.test/x", "http://c.test/", "http://localhost:8080/x"]
 
 
 @pytest.mark.parametrize("text, code", [(b"", 65), (b"junk:x\n", 65)])
