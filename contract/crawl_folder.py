@@ -19,6 +19,7 @@ from storage.publish import (
 )
 
 LOCK_LOOKS, LOCK_LOOK_EVERY_S = 4, 0.05  # bin/status holds the lock for an instant to see whether somebody else does
+LATEST_MS = 253_402_300_800_000  # the end of the year 9999, where dates end
 LOCK_VARIABLE = "COLETOR_LOCK"  # the descriptor of the lock that a stage inherits from its supervisor
 
 
@@ -53,9 +54,12 @@ def create(path: Path, blocks_first: int, hash_seed: int | None = None) -> Crawl
 def open_folder(path: Path) -> CrawlFolder:
     try:
         about = read_json(path / names.CRAWL)
-        return CrawlFolder(
+        crawl = CrawlFolder(
             path, str(about["crawl_id"]), int(about["hash_seed"]), int(about["blocks_first"]), int(about["began_at_ms"])
         )
+        if not (0 <= crawl.hash_seed < 1 << 64 and 1 <= crawl.blocks_first <= 1 << 16 and 0 <= crawl.began_at_ms < LATEST_MS):
+            raise ValueError("a number that cannot be")
+        return crawl
     except (FileNotFoundError, NotADirectoryError):
         raise BadConfiguration(f"{path} is no crawl folder (no {names.CRAWL}): make one with bin/seed --crawl {path} URL") from None
     except (Damaged, UnknownFormat) as error:

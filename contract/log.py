@@ -11,6 +11,7 @@ from contract import names
 from storage.errors import Damaged
 from storage.publish import FORMAT, encode_json, put_if_absent, read_json, sync_folder
 
+NUMBER_END = 1 << 32  # of cycles and blocks: positions of text hold cycles in 32 bits
 WITH_AUX = ("crawl", "seed")  # kinds of entries whose cycle has an AUX
 CRAWL, ABSORB, SEED, GROW, ABANDON = KINDS = ("crawl", "absorb", "seed", "grow", "abandon")
 
@@ -84,11 +85,15 @@ def read_entry(crawl: Path, position: int) -> Entry:
     path = crawl / names.LOG / names.log_entry(position)
     value = read_json(path)
     try:
-        return Entry(
+        entry = Entry(
             kind=KINDS[KINDS.index(value["kind"])], cycle=int(value["cycle"]), blocks=int(value["blocks"]),
             parents=by_block(value["parents"]), generations=by_block(value["generations"]), seen=int(value["seen"]),
             inbox=str(value["inbox"]), reason=str(value["reason"]),
         )
+        numbers = [entry.cycle, entry.seen, entry.blocks - 1, *entry.parents, *entry.generations, *entry.parents.values(), *entry.generations.values()]
+        if any(number is not None and not 0 <= number < NUMBER_END for number in numbers):
+            raise ValueError("a number that cannot be")
+        return entry
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise Damaged(path, f"expected an entry of the log, found {error!r}") from None
 

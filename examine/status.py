@@ -117,10 +117,16 @@ def advice(crawl: Path, path: str) -> str:
     return ""
 
 
+def moment(at_ms: int) -> str:
+    try:
+        return f"{datetime.fromtimestamp(at_ms / 1000):%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError, OSError):
+        return f"{at_ms} ms"
+
+
 def print_status(status: dict) -> None:
-    began = datetime.fromtimestamp(status["began_at_ms"] / 1000)
     fetched = status["fetched"]
-    print(f"{status['crawl']}: {'running now' if status['running'] else 'not running'}; began {began:%Y-%m-%d %H:%M}, {status['commits']} commits "
+    print(f"{status['crawl']}: {'running now' if status['running'] else 'not running'}; began {moment(status['began_at_ms'])}, {status['commits']} commits "
           + "(" + ", ".join(f"{number} {kind}" for kind, number in status["entries"].items()) + ")")
     print(f"fetched   {fetched['answered']} pages, {fetched['bytes']} bytes; {fetched['failed']} failed, {fetched['refused']} refused")
     print(f"known     {status['known']} URLs: "
@@ -138,7 +144,7 @@ def print_status(status: dict) -> None:
         due = block.get("earliest_due_ms")
         print(f"{block['block']:5d}  {block['generation'] if block['generation'] is not None else '-':>10}"
               f" {block.get('known', 0):10d} {block.get('collected', 0):10d} {block.get('waiting', 0):10d} {block.get('servers', 0):10d}  "
-              + ("damaged" if block.get("damaged") else "-" if due is None else "now" if due == 0 else f"{datetime.fromtimestamp(due / 1000):%Y-%m-%d %H:%M:%S}"))
+              + ("damaged" if block.get("damaged") else "-" if due is None else "now" if due == 0 else moment(due)))
 
 
 if __name__ == "__main__":
