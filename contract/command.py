@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import os
 import shlex
 import signal
 import sys
@@ -69,7 +70,6 @@ def run(main: Callable[[], int | None], name: str) -> None:
     except (Damaged, UnknownFormat) as error:
         code = fail(name, error, EX_DATAERR)
     except BrokenPipeError:
-        sys.stderr.close()
         code = 128 + signal.SIGPIPE  # the reader of our output went away, as `head` does
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
@@ -82,9 +82,10 @@ def run(main: Callable[[], int | None], name: str) -> None:
     except MemoryError:
         code = fail(name, "out of memory; run it again with more, or with smaller bounds in [blocks]", EX_TEMPFAIL)
     try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        pass
+        if sys.stdout is not None:  # closed by whoever started us
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python tries again at exit, and complains
     sys.exit(code)
 
 

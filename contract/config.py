@@ -125,9 +125,9 @@ def load(path: Path | None = None, overrides: list[str] | None = None) -> Config
     source = path or DEFAULT_FILE
     try:
         tables = tomllib.loads(source.read_text("utf-8"))
-    except FileNotFoundError:
-        raise BadConfiguration(f"{source}: no such configuration file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise BadConfiguration(f"{source}: no such configuration file ({error.strerror})") from None
+    except (ValueError, RecursionError) as error:
         raise BadConfiguration(f"{source}: expected TOML, found {error}") from None
     for text in overrides or []:
         apply_override(tables, text)
@@ -141,7 +141,7 @@ def apply_override(tables: dict, text: str) -> None:
         raise Usage(f"--set {text}: expected section.key=value, as in --set fetcher.delay_s=2.5")
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         parsed = value.strip()  # a bare word is a string, so that a shell needs no second pair of quotes
     section_table = tables.setdefault(section, {})
     if not isinstance(section_table, dict):

@@ -38,6 +38,8 @@ class CrawlFolder:
 def create(path: Path, blocks_first: int, hash_seed: int | None = None) -> CrawlFolder:
     """Makes the folder where there is none; crawl.json comes last, so that what it names is there."""
     if not (path / names.CRAWL).exists():
+        if names.numbered(path / names.LOG, ".json"):
+            raise BadInput(f"{path} has a log but no {names.CRAWL}: put that file back from a copy; no other one will do")
         if path.is_dir() and any(path.iterdir()) and not (path / names.LOG).is_dir():
             raise BadConfiguration(f"{path} holds other files and is no crawl folder: name an empty or a new one")
         for folder in (names.LOG, names.INBOX, names.CYCLES, names.TEXT, names.CORRUPT):
@@ -61,6 +63,8 @@ def open_folder(path: Path) -> CrawlFolder:
             raise ValueError("a number that cannot be")
         return crawl
     except (FileNotFoundError, NotADirectoryError):
+        if names.numbered(path / names.LOG, ".json"):
+            raise BadInput(f"{path} has a log but no {names.CRAWL}: put that file back from a copy; no other one will do") from None
         raise BadConfiguration(f"{path} is no crawl folder (no {names.CRAWL}): make one with bin/seed --crawl {path} URL") from None
     except (Damaged, UnknownFormat) as error:
         raise BadInput(str(error)) from None

@@ -3,6 +3,7 @@
 The fetcher and the extractor read the same stored bytes through here, so they cannot disagree. Never raises on any.
 """
 
+import re
 from typing import NamedTuple
 
 from protego import Protego
@@ -16,6 +17,7 @@ PATH = "/robots.txt"
 REDIRECTS = (301, 302, 303, 307, 308)
 REDIRECTS_MAX = 5
 ALLOW_ALL = b""
+_AGENT_LINE = re.compile(r"\s*user-?agent\s*:([^#]*)", re.IGNORECASE)
 DELAY_MAX_S = 7 * 86_400.0  # a week: a longer crawl-delay is a mistake, and would overflow a column
 
 
@@ -51,7 +53,7 @@ class Rules:
     def __init__(self, text: bytes, agent: str):
         self._agent = agent
         try:
-            self._rules = Protego.parse(text.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace"))
+            self._rules = Protego.parse(fold_other_agents(text.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace"), agent))
         except Exception:  # a parser that fails on hostile bytes must not open the server to us
             self._rules = None
 
@@ -71,3 +73,22 @@ class Rules:
         except Exception:
             delay = None
         return min(delay, DELAY_MAX_S) if delay and delay > 0 else 0.0
+
+
+def fold_other_agents(text: str, agent: str) -> str:
+    """The text with each row of groups for other agents made one: the parser keeps every rule once for every name above it,
+    so that 100 kB of names and rules would take a gigabyte."""
+    lines, was_other = [], False
+    for line in text.splitlines():
+        found = _AGENT_LINE.match(line)
+        if found:
+            name = found[1].strip().lower()
+            is_other = name != "*" and name not in agent.lower() and agent.lower() not in name
+            if is_other and was_other:
+                continue
+            was_other = is_other
+            line = "User-agent: ~" if is_other else line
+        elif line.strip():
+            was_other = False
+        lines.append(line)
+    return "\n".join(lines)

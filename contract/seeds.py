@@ -44,6 +44,9 @@ def parse_lines(lines: Iterable[tuple[int, bytes | None]]) -> Iterator[Line]:
         if "\ufffd" in word:
             yield Line(number, "", "not UTF-8")
             continue
+        if "\r" in word:
+            yield Line(number, "", "a carriage return inside the line: lines end with LF or CR LF")
+            continue
         try:
             yield Line(number, canonicalise(f"http://{word}" if WITHOUT_SCHEME.match(word) else word), "")
         except NotCanonical as error:

@@ -36,6 +36,8 @@ def canonicalise(text: str, base: str | None = None) -> str:
     host_end = url.index("/", host_start)
     authority = url[host_start:host_end]
     plain = drop_trailing_dots(authority.rpartition("@")[2])
+    if not plain or plain.startswith(":"):
+        raise NotCanonical(UNPARSABLE)  # nothing but dots: the parser would take the path for a host
     if plain != authority:
         url = canonicalise(url[:host_start] + plain + url[host_end:])  # '1.2.3.4..' has become an address: once more
     if len(url) > URL_MAX_BYTES:

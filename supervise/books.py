@@ -72,7 +72,7 @@ class Books:
     def has_abandoned(self, block: int) -> bool:
         """Whether the block has yet to count URLs of an abandoned list as failed."""
         low, high = interval(block, self.log.blocks)
-        entries = [entry for entry in self.log.entries[self.log.seen.get(block, 0):] if entry and entry.kind == ABANDON]
+        entries = [entry for entry in self.log.entries[self.log.seen.get(block, 0):] if entry and entry.kind == ABANDON and entry.parents]
         return any(may_hold(self._abandoned(entry.cycle), low, high) for entry in entries)
 
     def _abandoned(self, cycle: int) -> dict:

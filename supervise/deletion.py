@@ -6,7 +6,7 @@ from pathlib import Path
 from contract import names
 from contract.aux_rows import may_hold
 from contract.blocks import interval
-from contract.log import SEED
+from contract.log import ABANDON, SEED
 from storage.publish import ASIDE, is_published, read_manifest, sync_folder, unpublish
 from supervise.books import Books
 
@@ -76,7 +76,7 @@ def remove_garbage(books: Books) -> None:
         if not (folder / names.PLAN).exists():
             if cycle not in books.log.cycles:
                 unpublish(folder)
-        elif cycle not in open_cycles:
+        elif is_abandoned(books, cycle):  # of a committed cycle, a stage without a manifest is damage, not garbage
             for stage in names.STAGES:
                 if not is_published(folder / stage):
                     unpublish(folder / stage)
@@ -89,6 +89,11 @@ def remove_garbage(books: Books) -> None:
                 unpublish(generation)
     for leftover in books.path.glob("coletor-repair-*"):
         shutil.rmtree(leftover)
+
+
+def is_abandoned(books: Books, cycle: int) -> bool:
+    position = books.log.cycles.get(cycle)
+    return position is not None and books.log.entries[position].kind == ABANDON
 
 
 def remove_asides(folder: Path) -> None:

@@ -151,7 +151,7 @@ class Ring:
             if code == EX_USAGE:
                 raise Usage(f"{stage} refused its command line (exit code 64): this is a defect, please report it")
             if code == EX_CONFIG:
-                self._abandon(plan, f"{stage} refused its configuration")  # the next plan takes the mended one
+                self._abandon(plan, f"{stage} refused its configuration", parents={})  # no URL's fault; the next plan takes the mended one
                 raise BadConfiguration(f"{stage} refused the configuration of cycle {plan.cycle} (see above)")
             if attempt < self.config.supervisor.stage_retries:
                 self.tell("retry", stage=stage, code=code, wait_s=wait_s)

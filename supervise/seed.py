@@ -36,7 +36,9 @@ def main() -> int:
     add_configuration(parser)
     arguments = parser.parse_args()
     config = load_configuration(arguments)
-    if not arguments.urls and not arguments.file and sys.stdin.isatty():
+    if arguments.urls and arguments.file:
+        raise Usage("give URLs as arguments or with --file, not both")
+    if not arguments.urls and not arguments.file and (sys.stdin is None or sys.stdin.isatty()):
         raise Usage("no URLs: give them as arguments, with --file, or on standard input")
     lines = list(parse_lines(read_input(arguments)))
     urls = list(dict.fromkeys(line.url for line in lines if line.url))

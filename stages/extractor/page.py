@@ -21,7 +21,8 @@ _SOURCES = {  # tag: kind of link, attribute that holds it
     "img": (IMAGE, "src"), "script": (SCRIPT, "src"),
 }
 _SELECTOR = ",".join([*(f"{tag}[{attribute}]" for tag, (_, attribute) in _SOURCES.items()), "base[href]", "meta", "title"])
-_REFRESH = re.compile(r"""[\s\d.]*[;,\s]\s*url\s*=\s*(?:"([^"]*)|'([^']*)|(.*))""", re.IGNORECASE | re.DOTALL)
+_REFRESH_TIME = re.compile(r"[\s\d.]*+[;,]?+\s*+")  # possessive: linear, whatever a page holds
+_REFRESH_URL = re.compile(r"""url\s*+=\s*+(?:"([^"]*+)|'([^']*+)|(.*+))""", re.IGNORECASE | re.DOTALL)
 _WORDS = re.compile(r"[\s,]+")
 
 
@@ -68,7 +69,9 @@ def refresh_of(attributes: dict[str, str | None]) -> str | None:
     """The text behind url= of a <meta http-equiv=refresh>."""
     if (attributes.get("http-equiv") or "").strip().lower() != "refresh":
         return None
-    found = _REFRESH.match(attributes.get("content") or "")
+    content = attributes.get("content") or ""
+    start = _REFRESH_TIME.match(content).end()
+    found = _REFRESH_URL.match(content, start) if start and content[start - 1] in ";,\t\n\f\r " else None
     return next((text.strip() for text in found.groups() if text is not None), None) if found else None
 
 

@@ -27,7 +27,7 @@ from contract.stage import expect_ours, live_with_supervisor
 from stages.verifier.split import split_block
 from stages.verifier.turn import take_turn
 from storage.errors import Damaged
-from storage.publish import describe, put, read_manifest, verify
+from storage.publish import describe, make_folder, put, read_manifest, verify
 
 NAME = "verifier"
 
@@ -41,7 +41,7 @@ def main() -> int | None:
     live_with_supervisor()
     crawl = open_folder(arguments.crawl)
     hold_lock(crawl)
-    with setting_aside(crawl, is_asked=not arguments.out):
+    with setting_aside(crawl, is_asked=not (arguments.out or arguments.repair)):
         plan = read_plan(crawl.path, arguments.cycle)
         if plan.kind not in (CRAWL, ABSORB, GROW):
             raise Usage(f"cycle {plan.cycle} is of kind {plan.kind}: it has nothing to verify")
@@ -99,6 +99,7 @@ def put_back(made: Path, target: Path, description: dict) -> int:
     except Damaged as error:
         if not made.exists():
             raise BadInput(f"{error}; it was not written by this cycle: repair the cycle that its name tells") from None
+        make_folder(target.parent)
         put(target, made.read_bytes())
         return 1
 

@@ -90,7 +90,7 @@ def read_abandoned(crawl: Path, log: State, plan: VerifierPlan, seen: int) -> li
     low, high = interval(plan.block, plan.blocks)  # by key and not by number: the block may have been split since
     keys = []
     for entry in log.entries[seen:plan.absorb_to]:
-        if entry is not None and entry.kind == ABANDON:
+        if entry is not None and entry.kind == ABANDON and entry.parents:  # without parents it was no fault of the list
             table = read_abandoned_list(crawl, entry.cycle)
             keys.append(column(table, "url_key")[mask_of(table, low, high)])
     return keys
