@@ -28,9 +28,9 @@ class Progress:
 
     def __init__(self, stage: str):
         self._stage = stage
-        self._told_at = time.monotonic()
         descriptor = os.environ.get(PROGRESS_VARIABLE, "")
         self._pipe = int(descriptor) if descriptor.isdigit() else None
+        self._told_at = time.monotonic() if self._pipe is None else 0.0  # a supervisor shows at once that a stage is at work
         self._interval_s = 0.5 if self._pipe is not None or sys.stderr.isatty() else 10.0
 
     def is_due(self) -> bool:

@@ -48,7 +48,9 @@ class Display:
 
     def progress(self, figures: dict) -> None:
         self._figures = figures
-        if not self._live and time.monotonic() - self._told_at >= LINE_EVERY_S:
+        if self._live:
+            self._live.refresh()  # a stage may be over before the view is drawn again by itself
+        elif time.monotonic() - self._told_at >= LINE_EVERY_S:
             self._say(f"{self._where()}: {self._figures_text()}")
 
     def line(self, text: str) -> None:

@@ -82,7 +82,7 @@ def test_a_terminal_shows_live_progress(crawl):
         pass  # the terminal's other end is closed: the command has ended
     os.close(ours)
     assert process.wait() == 0, shown
-    for words in (b"of memory", b"cycles,", b"pages", b"3 cycles done", b"next: bin/status"):  # what a stage tells may be over before it is drawn
+    for words in (b"fetching", b"pages", b"servers active", b"of memory", b"cycles,", b"3 cycles done", b"next: bin/status"):
         assert words in shown, words
 
 
