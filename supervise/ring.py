@@ -111,7 +111,8 @@ class Ring:
             self._abandon(plan, "its generation is not live any more", parents={})
             return False
         remakes = 0
-        stages = list(STAGES_OF[plan.kind])
+        whole_turn = STAGES_OF[plan.kind]
+        stages = list(whole_turn)
         while stages:
             stage = stages[0]
             folder = self.books.path / names.cycle(plan.cycle) / stage
@@ -124,7 +125,7 @@ class Ring:
             if code == EX_DATAERR and remakes < REMAKES_MAX and (damaged := self._damaged_stage(plan)):
                 remakes += 1
                 unpublish(self.books.path / names.cycle(plan.cycle) / damaged)
-                stages = list(STAGES_OF[plan.kind][names.STAGES.index(damaged):])
+                stages = list(whole_turn[whole_turn.index(damaged):])
                 continue
             if code == EX_DATAERR:
                 self._hold_up(plan)
