@@ -64,7 +64,7 @@ def load_configuration(arguments) -> Config:
 def run(main: Callable[[], int | None], name: str) -> None:
     """Ends the process with the exit code that main returns or that its error carries."""
     try:
-        code = main_alone(main) or 0
+        code = run_main(main) or 0
     except ColetorError as error:
         code = fail(name, error, error.exit_code)
     except (Damaged, UnknownFormat) as error:
@@ -89,15 +89,17 @@ def run(main: Callable[[], int | None], name: str) -> None:
     sys.exit(code)
 
 
-def main_alone(main: Callable[[], int | None]) -> int | None:
-    """What main returns; of a group of errors, as trio raises them, the first single one."""
+def run_main(main: Callable[[], int | None]) -> int | None:
     try:
         return main()
     except BaseExceptionGroup as group:
-        error: BaseException = group
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        raise error
+        raise first_error(group) from None
+
+
+def first_error(group: BaseExceptionGroup) -> BaseException:
+    """Of a group of errors, as trio raises them, the first single one."""
+    error = group.exceptions[0]
+    return first_error(error) if isinstance(error, BaseExceptionGroup) else error
 
 
 def fail(name: str, message, code: int) -> int:

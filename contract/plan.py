@@ -6,7 +6,7 @@ from pathlib import Path
 from contract import names
 from contract.config import Config, from_tables
 from contract.errors import Usage
-from contract.log import ABSORB, CRAWL, GROW, KINDS, SEED
+from contract.log import ABSORB, CRAWL, GROW, KINDS, SEED, State
 from storage.errors import Damaged
 from storage.publish import FORMAT, encode_json, make_folder, put_if_absent, read_json, sync_folder
 
@@ -55,6 +55,12 @@ def read_plan(crawl: Path, cycle: int) -> Plan:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise Damaged(path, f"expected a plan, found {error!r}") from None
+
+
+def open_cycles(crawl: Path, log: State) -> list[int]:
+    """Cycles with a plan and no entry in the log."""
+    numbers = names.numbered(crawl / names.CYCLES)
+    return [cycle for cycle in numbers if cycle not in log.cycles and (crawl / names.cycle(cycle) / names.PLAN).exists()]
 
 
 def fix_verifier_plan(crawl: Path, plan: Plan, log_length: int) -> VerifierPlan:

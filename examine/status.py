@@ -20,7 +20,7 @@ from contract.command import make_parser, run
 from contract.crawl_folder import CrawlFolder, notes_of_damage, open_folder
 from contract.errors import EX_DATAERR
 from contract.log import CRAWL, replay
-from contract.plan import read_plan
+from contract.plan import open_cycles, read_plan
 from storage.errors import Damaged
 from storage.publish import is_published, read_manifest
 
@@ -64,7 +64,7 @@ def describe(crawl: CrawlFolder) -> dict:
         "servers_failing": sum(block.get("servers_failing", 0) for block in blocks),
         "servers_given_up": sum(block.get("servers_given_up", 0) for block in blocks),
         "inbox": len(names.visible_files(crawl.path / names.INBOX)),
-        "open": [open_cycle(crawl.path, cycle) for cycle in open_cycles(crawl.path, log.cycles)],
+        "open": [open_cycle(crawl.path, cycle) for cycle in open_cycles(crawl.path, log)],
         "damage": [{**note, "run": advice(crawl.path, note["path"])} for note in notes_of_damage(crawl.path)],
         "by_block": blocks,
     }
@@ -79,11 +79,6 @@ def figures_of(crawl: Path, block: int, generation: int | None) -> dict:
         return {"damaged": True}
     wanted = ("known", "collected", "waiting", "earliest_due_ms", "servers", "servers_failing", "servers_given_up", "domains", "states")
     return {name: manifest[name] for name in wanted}
-
-
-def open_cycles(crawl: Path, committed) -> list[int]:
-    numbers = names.numbered(crawl / names.CYCLES)
-    return [cycle for cycle in numbers if cycle not in committed and (crawl / names.cycle(cycle) / names.PLAN).exists()]
 
 
 def open_cycle(crawl: Path, cycle: int) -> dict:

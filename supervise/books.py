@@ -13,6 +13,7 @@ from contract.blocks import interval
 from contract.config import Config
 from contract.crawl_folder import CrawlFolder, set_aside
 from contract.log import ABANDON, WITH_AUX, Entry, State, positions, read_entry, replay
+from contract.plan import open_cycles
 from storage.errors import Damaged
 from storage.publish import read_manifest
 from storage.tables import column
@@ -24,6 +25,7 @@ class Books:
         self.crawl = crawl
         self.log: State = replay(crawl.path, crawl.blocks_first)
         self.stopped: set[int] = set()  # blocks that a damaged file holds up
+        self.aux_kept_from = 0  # position before which no AUX but those of seeds is left
         self._figures: dict[tuple[int, int], dict] = {}
         self._aux: dict[int, dict] = {}  # cycle -> summary of its AUX
         self._lists: dict[int, dict] = {}  # abandoned cycle -> summary of its list
@@ -37,10 +39,7 @@ class Books:
             self.log.apply(read_entry(self.path, position))
 
     def open_cycles(self) -> list[int]:
-        """Cycles with a plan and no entry in the log."""
-        numbers = names.numbered(self.path / names.CYCLES)
-        return [cycle for cycle in numbers
-                if cycle not in self.log.cycles and (self.path / names.cycle(cycle) / names.PLAN).exists()]
+        return open_cycles(self.path, self.log)
 
     def next_cycle(self) -> int:
         """Ids are never used again: every plan leaves a folder or an entry in the log."""

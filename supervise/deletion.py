@@ -13,8 +13,7 @@ from supervise.books import Books
 
 def delete_superseded(books: Books, keep: int) -> None:
     """Generations beyond the kept ones, their text, and AUX that every kept generation has absorbed."""
-    live = [(block, books.log.generation(block)) for block in range(books.log.blocks)]
-    if not all(number is None or is_published(books.path / names.generation(block, number)) for block, number in live):
+    if not all(number is None or is_published(books.path / names.generation(block, number)) for block, number in books.log.live.items()):
         return  # while a block is damaged nothing is deleted: a repair may need it
     sync_folder(books.path / names.LOG)
     open_cycles = set(books.open_cycles())
@@ -24,7 +23,7 @@ def delete_superseded(books: Books, keep: int) -> None:
         live = books.log.generation(block)
         published = [number for number in names.numbered(folder_of_block(books, block)) if number not in open_cycles]
         older = [number for number in published if (block, number) in committed and number != live]
-        kept[block] = [*older[len(older) - keep if keep < len(older) else 0:], *([live] if live is not None else [])]
+        kept[block] = [*older[max(0, len(older) - keep):], *([live] if live is not None else [])]
         for number in set(published) - set(kept[block]):
             unpublish(books.path / names.generation(block, number))
     delete_texts(books, kept, open_cycles)
@@ -49,12 +48,14 @@ def delete_texts(books: Books, kept: dict[int, list[int]], open_cycles: set[int]
 def delete_aux(books: Books, kept: dict[int, list[int]]) -> None:
     """A seed's AUX stays: it is the only copy of what the operator gave."""
     needs = [need for block, generations in kept.items() for need in needs_of(books, block, generations)]
-    for position, entry in enumerate(books.log.entries):
+    for position in range(books.aux_kept_from, books.log.length):
+        entry = books.log.entries[position]
         if entry is None or entry.kind == SEED:
             continue
         aux = books.aux(entry)
         if aux and not any(position >= seen and may_hold(aux, low, high) for low, high, seen in needs):
             (books.path / names.cycle(entry.cycle) / names.VERIFIER / names.AUX).unlink(missing_ok=True)
+    books.aux_kept_from = min((seen for _, _, seen in needs), default=0)  # all before it are gone: not looked at again
 
 
 def needs_of(books: Books, block: int, generations: list[int]) -> list[tuple[int, int, int]]:

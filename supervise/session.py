@@ -49,9 +49,8 @@ class Session:
         return 0
 
     async def _main(self, body: Body, lock: int) -> list[str]:
-        stages_of = self.config.supervisor
         books = Books(self.crawl)
-        stages = Stages(books, lock, stages_of.stop_grace_s, self.display.progress, self.display.line)
+        stages = Stages(books, lock, self.config.supervisor.stop_grace_s, self.display.progress, self.display.line)
         self.display.memory_bytes = stages.memory_bytes
         ring = Ring(books, self.config, stages, self.display.tell, self.options)
         async with trio.open_nursery() as nursery:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import trio
 
 from contract import names
+from contract.command import first_error
 from contract.config import Fetcher
 from contract.errors import TryLater
 from contract.stage import Progress
@@ -65,11 +66,6 @@ def download(job: Job) -> Result:
         raise TryLater("interrupted: run it again to go on")
     remove_asides(job.folder)
     return Result(run.tally.counts(), [(url, run.unreachable.get(server_of(url), "")) for url in job.urls if url in run.left])
-
-
-def first_error(group: BaseExceptionGroup) -> BaseException:
-    error = group.exceptions[0]
-    return first_error(error) if isinstance(error, BaseExceptionGroup) else error
 
 
 class Download:

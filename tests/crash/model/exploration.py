@@ -13,6 +13,7 @@ own direction, because all directions at once would be millions of states:
 | LogRaces | two switches between processes at steps that touch log/, and a power cut while an entry is not on the disk |
 """
 
+from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 from .books import check, check_done
@@ -42,7 +43,7 @@ class Trail(NamedTuple):
     steps: int
 
 
-class Explorer:
+class Explorer(ABC):
     crashes, switches = 1, 0
 
     def __init__(self, protocol):
@@ -90,8 +91,9 @@ class Explorer:
         unkept = tuple(entry for entry in trail.unkept if entry in pending)
         return trail._replace(unkept=unkept) if unkept else trail._replace(unkept=(), crashes=0)
 
+    @abstractmethod
     def side_roads(self, trail):
-        raise NotImplementedError
+        """The worlds that part from the trail here."""
 
     # The ways to stop a world; each gives a new one.
 
