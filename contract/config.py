@@ -11,6 +11,8 @@ from contract.url import NotCanonical, host_named
 from storage.publish import encode_json
 
 LINK_KINDS = ("a", "area", "frame", "refresh", "redirect", "link", "image", "script")  # bits of Ligacoes.kinds, in this order
+DELAY_SCOPES = ("host", "domain", "address")  # what rests together between two requests
+ADDRESS_FAMILIES = ("ipv4", "ipv6")
 DEFAULT_FILE = Path(__file__).resolve().parent.parent / "pipeline.toml"
 
 
@@ -48,19 +50,36 @@ class Scheduler:
 class Fetcher:
     agent: str = text("Coletor", r"[A-Za-z0-9_.-]+", "a name of letters, digits and _.-")  # a product token (RFC 9110)
     contact: str = text("", r"[!-'*-~]*", "a URL or an address without blanks and brackets")  # becomes a comment of User-Agent
-    transfers_max: int = number(200, 1, 20_000)
+    processes: int = number(1, 1, 64)
+    transfers_max: int = number(2_000, 1, 20_000)
+    connections_max: int = number(4_000, 1, 60_000)
+    connections_per_address_max: int = number(2, 1)
+    bandwidth_max_bytes_per_s: int = number(0)
     delay_s: float = number(5.0)
+    delay_scope: tuple[str, ...] = words("host", "address", allowed=DELAY_SCOPES)
+    delay_response_factor: float = number(1.0, 0, 1000)
+    retries_max: int = number(1, 0, 100)
     connect_timeout_s: float = number(10.0, 0.001)
     total_timeout_s: float = number(60.0, 0.001)
+    slow_bytes_per_s: int = number(100)
+    slow_s: float = number(20.0, 0.001)
+    accept_types: tuple[str, ...] = words()
+    length_max_bytes: int = number(0)
     body_max_bytes: int = number(10 << 20, 1, 1 << 30)
+    bodies_memory_max_bytes: int = number(256 << 20)
     header_max_bytes: int = number(64 << 10, 256)
-    robots_max_bytes: int = number(512 << 10, 1)
+    robots_max_bytes: int = number(512 << 10, 500 << 10)
     robots_keep_s: float = number(86_400.0)
     cycle_max_s: float = number(600.0, 0.001)
     server_failures_max: int = number(5, 1, 10_000)
     hosts_file: str = ""
+    dns_servers: tuple[str, ...] = words()
+    dns_timeout_s: float = number(5.0, 0.001)
+    dns_queries_max: int = number(100, 1, 10_000)
+    address_families: tuple[str, ...] = words("ipv4", "ipv6", allowed=ADDRESS_FAMILIES)
     allow_private_addresses: bool = False
     warc_compression: str = choice("zstd", "zstd", "gzip")
+    warc_dictionary: bool = False
     warc_file_max_bytes: int = number(1_000_000_000, 1)
     sync_every_pages: int = number(50, 1)
     sync_every_s: float = number(5.0, 0.001)
@@ -220,6 +239,7 @@ def check_pairs(config: Config, source: str) -> None:
         ("verifier.prescheduled_refill", "verifier.prescheduled_max"),
         ("fetcher.connect_timeout_s", "fetcher.total_timeout_s"),
         ("fetcher.delay_s", "fetcher.cycle_max_s"),
+        ("fetcher.transfers_max", "fetcher.connections_max"),
         ("scheduler.server_max_urls", "verifier.prescheduled_max"),
         ("scheduler.server_max_urls", "scheduler.list_max_urls"),
     ]
