@@ -249,6 +249,15 @@ def check_pairs(config: Config, source: str) -> None:
             raise BadConfiguration(f"{source}: {smaller} = {low} must not be above {larger} = {high}")
 
 
+def require_contact(config: Fetcher) -> None:
+    """BadConfiguration where site owners could not reach who crawls them; asked before any server is."""
+    if not config.contact:
+        raise BadConfiguration(
+            "fetcher.contact: expected a page or mail address where site owners reach you, found none; it goes into every "
+            "request's User-Agent. Set it in [fetcher] of the configuration, or: --set fetcher.contact=https://example.org/crawler"
+        )
+
+
 def lookup(config: Config, name: str):
     section, key = name.split(".")
     return getattr(getattr(config, section), key)

@@ -57,6 +57,12 @@ def server_of(url: str) -> str:
     return url[:url.index("/", 8)]
 
 
+def extension_of(url: str) -> str:
+    """What follows the last dot of the last path segment, in lower case; nothing where there is none."""
+    path = url[url.index("/", 8):].partition("?")[0]
+    return path.rpartition("/")[2].rpartition(".")[2].lower() if "." in path.rpartition("/")[2] else ""
+
+
 def host_of(server: str) -> str:
     """The host of a server, an IPv6 address without its brackets."""
     authority = server.partition("//")[2]

@@ -8,7 +8,7 @@ from pathlib import Path
 import trio
 
 from contract.command import setting_aside
-from contract.config import Config
+from contract.config import Config, require_contact
 from contract.crawl_folder import hold_lock, open_folder
 from contract.errors import EX_DATAERR
 from supervise.books import Books, resolved
@@ -27,8 +27,7 @@ class Session:
         self.config = resolved(config)
         self.quiet = quiet
         self.display = Display(quiet)
-        if not config.fetcher.contact and not quiet:
-            self.display.line("[fetcher] contact is not set: site owners cannot reach you")
+        require_contact(config.fetcher)
         self.seconds = 0.0
         self.stopped = False
         self.word = ""

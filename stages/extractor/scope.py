@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 
 from contract.config import Scope as ScopeConfig
-from contract.url import Keys, host_named, host_of, is_address, server_of
+from contract.url import Keys, extension_of, host_named, host_of, is_address, server_of
 
 OUT_OF_SCOPE = ("accept_suffixes", "reject_domains", "reject_extensions", "reject_patterns")
 TRAPS = ("url_length_max", "path_depth_max", "segment_repeats_max")
@@ -43,8 +43,7 @@ class Scope:
         return ""
 
     def _judge_path(self, url: str, path: str) -> str:
-        _, dot, extension = path.rpartition("/")[2].rpartition(".")
-        if dot and extension.lower() in self._extensions:
+        if extension_of(url) in self._extensions:
             return _REJECT_EXTENSIONS
         if any(pattern.search(url) for pattern in self._patterns):
             return _REJECT_PATTERNS

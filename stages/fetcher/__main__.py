@@ -28,12 +28,14 @@ from pathlib import Path
 
 from contract import crawl_folder, names
 from contract.command import add_configuration, load_configuration, make_parser, run, setting_aside
-from contract.config import Fetcher, Scope
+from contract.config import require_contact
 from contract.errors import TryLater, Usage
 from contract.plan import CRAWL, read_plan
 from contract.stage import describe_inputs, expect_ours, live_with_supervisor, open_inputs
-from contract.url import Keys, host_named, server_of
+from contract.url import Keys
+from stages.fetcher.choice import refuse_before
 from stages.fetcher.download import Job, download
+from stages.fetcher.resume import remove_asides
 from stages.fetcher.slots import FileSlots, MemorySlots
 from stages.fetcher.stopping import say
 from stages.fetcher.url_list import read_known_servers, read_list, read_scheduled
@@ -70,17 +72,21 @@ def fetch_cycle(arguments) -> int:
         elif is_published(folder):
             say(f"cycle {plan.cycle} is fetched already: {folder / names.MANIFEST}")
             return 0
+        require_contact(plan.config.fetcher)
         inputs = cycle_folder / names.SCHEDULER
         open_inputs(inputs)
         urls = read_scheduled(inputs)
+        keys = crawl.keys()
         job = Job(
-            folder, urls, read_known_servers(inputs, plan.now_ms), plan.config.fetcher, left_out(urls, plan.config.scope, crawl.keys()),
-            f"{crawl.crawl_id}/{plan.cycle:08d}", FileSlots(crawl.path / names.SLOTS), print_nothing,
+            folder, urls, read_known_servers(inputs, plan.now_ms), plan.config.fetcher, refuse_before(urls, plan.config.scope, keys),
+            f"{crawl.crawl_id}/{plan.cycle:08d}", FileSlots(crawl.path / names.SLOTS), keys.domain, print_nothing,
         )
         with publishing(folder, resume=True) as manifest:
+            result = download(job)
+            remove_asides(folder)
             manifest.update({
                 "stage": names.FETCHER, "cycle": plan.cycle, "inputs": describe_inputs(inputs, crawl.path),
-                "config_digest": plan.config.digest(), "counts": download(job).counts,
+                "config_digest": plan.config.digest(), "counts": result.counts,
             })
     return 0
 
@@ -91,12 +97,15 @@ def fetch_list(arguments) -> int:
     config = load_configuration(arguments)
     expect_ours(arguments.out, [names.PAGES])
     urls = read_list(arguments.list)
-    warn_without_contact(config.fetcher)
+    require_contact(config.fetcher)
     make_folder(arguments.out)
     lock = hold_folder(arguments.out)
-    job = Job(arguments.out, urls, {}, config.fetcher, left_out(urls, config.scope, Keys(0)), arguments.list.name, MemorySlots(), print_line)
+    keys = Keys(0)
+    job = Job(arguments.out, urls, {}, config.fetcher, refuse_before(urls, config.scope, keys), arguments.list.name, MemorySlots(),
+              keys.domain, print_line)
     with publishing(arguments.out, resume=True) as manifest:
         result = download(job)
+        remove_asides(arguments.out)
         for url, reason in result.not_reached:
             print_line(url, f"not_reached:{reason}" if reason else "not_reached", 0, 0)
         manifest.update({
@@ -105,12 +114,6 @@ def fetch_list(arguments) -> int:
         })
     os.close(lock)
     return 0
-
-
-def left_out(urls: list[str], scope: Scope, keys: Keys) -> frozenset[str]:
-    """The servers of the list that the configuration rejects by domain: it may have come to do so after they were listed."""
-    domains = frozenset(host_named(name) for name in scope.reject_domains)
-    return frozenset(server for server in {server_of(url) for url in urls} if keys.is_of(server, domains))
 
 
 def hold_folder(folder: Path) -> int:
@@ -122,11 +125,6 @@ def hold_folder(folder: Path) -> int:
         os.close(descriptor)
         raise TryLater(f"{folder}: another run writes here; try again when it has ended") from None
     return descriptor
-
-
-def warn_without_contact(config: Fetcher) -> None:
-    if not config.contact:
-        say("fetcher.contact is not set: site owners cannot reach you")
 
 
 def print_line(url: str, what: str, size_bytes: int, total_ms: int) -> None:

@@ -4,9 +4,8 @@ The loop starts what may be started, then waits for the nearest of: a transfer t
 ready, a sync that is due, a name that was resolved, a signal. Nothing in it waits for the disk or for DNS.
 """
 
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,23 +16,29 @@ from contract.command import first_error
 from contract.config import Fetcher
 from contract.errors import TryLater
 from contract.stage import Progress
-from contract.tables import FAILED, REFUSED, ROBOTS
-from contract.url import server_of
-from stages.fetcher.engine import Engine, allow_descriptors
-from stages.fetcher.exchange import FORBIDDEN_ADDRESS, REJECT_DOMAINS, Exchange
+from contract.tables import ANSWERED, FAILED, REFUSED, ROBOTS
+from contract.url import host_of, server_of
+from stages.fetcher.addresses import Gate
+from stages.fetcher.arrivals import Arrivals
+from stages.fetcher.bodies import Bodies
+from stages.fetcher.descriptors import allow_connections
+from stages.fetcher.engine import Engine
+from stages.fetcher.exchange import Exchange, limits_of
 from stages.fetcher.identity import user_agent
+from stages.fetcher.ledger import Ledger
 from stages.fetcher.politeness import Politeness
+from stages.fetcher.reasons import FORBIDDEN_ADDRESS, OF_ADDRESS
 from stages.fetcher.repository import About, Repository
-from stages.fetcher.resolver import Address, Resolver
-from stages.fetcher.resume import read_history, remove_asides
+from stages.fetcher.resolver import Resolver
+from stages.fetcher.resume import read_history
 from stages.fetcher.servers import HostWork, Known, Server, gather_work
-from stages.fetcher.slots import FileSlots, MemorySlots, slot_of
+from stages.fetcher.slots import FileSlots, MemorySlots
 from stages.fetcher.stopping import Clock, Stop, say
-from stages.fetcher.tally import Tally
+from stages.fetcher.url_list import Earlier
 
-RESOLVING_MAX = 32  # look-ups at once: below trio's 40 threads
 TURNS_AT_ONCE = 500  # hosts served, and URLs refused, before sockets and signals get their turn
 IDLE_MAX_S = 0.5  # the pace of progress
+KEEP_MAX_MS = 60_000  # a connection that rests longer is closed: servers close theirs by then
 
 
 @dataclass(frozen=True)
@@ -42,10 +47,15 @@ class Job:
     urls: list[str]
     known: dict[str, Known]
     config: Fetcher
-    left_out: frozenset[str]  # servers that are not asked: their owners do not want it
+    refused: dict[str, str]  # URLs that are not asked for, and why
     part_of: str
     slots: FileSlots | MemorySlots
+    domain_of: Callable[[str], str]
     on_final: Callable[[str, str, int, int], None]  # URL, status or reason, bytes, ms
+    earlier: dict[str, Earlier] = field(default_factory=dict)  # what is known of pages that are visited again
+    dictionary: bytes | None = None
+    first_number: int | None = None  # of this process's page files, where it is one of several
+    step: int = 1
 
 
 class Result(NamedTuple):
@@ -64,44 +74,48 @@ def download(job: Job) -> Result:
         run.close()
     if run.stop.is_wanted:
         raise TryLater("interrupted: run it again to go on")
-    remove_asides(job.folder)
-    return Result(run.tally.counts(), [(url, run.unreachable.get(server_of(url), "")) for url in job.urls if url in run.left])
+    left, unreachable = run.ledger.left, run.ledger.unreachable
+    return Result(run.ledger.tally.counts(), [(url, unreachable.get(server_of(url), "")) for url in job.urls if url in left])
 
 
 class Download:
     def __init__(self, job: Job):
         self._job = job
-        self._config = job.config
-        self._agent = user_agent(job.config)
+        self._config = config = job.config
+        self._agent = user_agent(config)
         self._clock = Clock()
-        history = read_history(job.folder)
+        history = read_history(job.folder, below=job.first_number)
         began_at_ms = self._began_at_ms = self._clock.now_ms()
-        self._ends_at_ms = began_at_ms + max(0, round(job.config.cycle_max_s * 1000) - history.active_ms)
-        self.left = set(job.urls)
-        self.unreachable: dict[str, str] = {}  # server -> reason
-        self.tally = Tally(len(self.left))
-        for event in history.past:
-            ends = event.is_final and event.url in self.left  # not: a URL of another list that was fetched here before
-            if ends:
-                self.left.remove(event.url)
-            self.tally.count(event.outcome, event.reason, event.bytes, is_robots=event.is_robots, is_final=ends)
-        hosts = gather_work(job.urls, job.known, history.past, job.config, began_at_ms, is_resumed=history.next_number > 0)
-        self._unresolved = deque(hosts)
-        self._resolving = 0
-        self._resolver = Resolver(job.config.hosts_file, job.config.allow_private_addresses)
-        self._politeness = Politeness(job.slots, round(job.config.delay_s * 1000))
+        self._ends_at_ms = began_at_ms + max(0, round(config.cycle_max_s * 1000) - history.active_ms)
+        self.ledger = Ledger(job.urls, job.earlier, history.past, config.retries_max, job.on_final)
+        is_resumed = history.next_number > 0
+        hosts = gather_work(job.urls, job.known, history.past, config, began_at_ms, is_resumed=is_resumed)
+        self._hosts = {host.name: host for host in hosts}
+        gate = Gate(config.allow_private_addresses)
+        self._politeness = Politeness(job.slots, config)
+        self._arrivals = Arrivals(hosts, Resolver(config, gate), self._politeness, job.domain_of, config.dns_queries_max,
+                                  self._refuse, self._give_up)
         self._asked: dict[Exchange, tuple[HostWork, Server]] = {}
+        self._keepers: dict[int, set[str]] = {}  # slot of an address -> servers that keep a connection to it
+        self._page_limits, self._robots_limits = limits_of(config)
+        self._bodies = Bodies(job.folder, config.bodies_memory_max_bytes)
         self._progress = Progress(names.FETCHER)
         self.stop = Stop(self._clock)
-        self._transfers_max = allow_descriptors(job.config.transfers_max)
-        if self._transfers_max < job.config.transfers_max:
-            say(f"the limit on open files leaves room for {self._transfers_max} transfers, "
-                f"not fetcher.transfers_max = {job.config.transfers_max}")
-        about = About(self._agent, job.part_of, history.attempts + 1, job.config)
-        self._repository = Repository(job.folder, history.next_number, about)
-        self._engine = Engine(job.config.connect_timeout_s, job.config.total_timeout_s, self._on_done)
+        self._transfers_max = min(config.transfers_max, self._count_connections())
+        first_number = history.next_number if job.first_number is None else job.first_number
+        about = About(self._agent, job.part_of, history.attempts + 1, config)
+        self._repository = self.ledger.repository = Repository(job.folder, first_number, about, job.step, job.dictionary)
+        self._engine = Engine(config, gate.lets_text, self._on_done)
         if history.next_number == 0 or (hosts and began_at_ms < self._ends_at_ms):
             self._repository.open_file(began_at_ms)
+
+    def _count_connections(self) -> int:
+        wanted = self._config.connections_max
+        room = allow_connections(wanted)
+        if room < wanted:
+            say(f"the limit on open files leaves room for {room} connections, not fetcher.connections_max = {wanted}: "
+                f"`ulimit -n {wanted + 1000}` raises it where the system allows")
+        return room
 
     def close(self) -> None:
         self._engine.close()
@@ -133,141 +147,208 @@ class Download:
         if not self._may_start(now_ms):
             return True
         next_at_ms = self._politeness.next_at()
-        nothing_in_time = next_at_ms is None or next_at_ms >= self._ends_at_ms
-        return nothing_in_time and not self._unresolved and not self._resolving
+        return self._arrivals.are_over and (next_at_ms is None or next_at_ms >= self._ends_at_ms)
 
     def _wait_s(self, now_ms: int) -> float:
         waits_s = [IDLE_MAX_S]
         if (due_in_s := self._repository.sync_due_in_s(now_ms)) is not None:
             waits_s.append(due_in_s)
         if self._may_start(now_ms) and self._engine.in_flight < self._transfers_max:
+            if self._arrivals.can_advance:
+                waits_s.append(0.0)
             if (next_at_ms := self._politeness.next_at()) is not None:
                 waits_s.append((next_at_ms - now_ms) / 1000)
         return min(waits_s)
 
     def _start_what_may(self, now_ms: int, nursery: trio.Nursery) -> None:
-        if not self._may_start(now_ms):
+        if not self._may_start(now_ms) or not self._engine.has_bandwidth:
             return
-        while self._unresolved and self._resolving < RESOLVING_MAX:
-            host = self._unresolved.popleft()
-            self._leave_out(host)
-            if not host.has_more:
-                continue
-            if (found := self._resolver.look_up(host.name)) is not None:
-                self._take_address(host, *found)
-            else:
-                self._resolving += 1
-                nursery.start_soon(self._resolve, host)
+        self._arrivals.advance(now_ms, TURNS_AT_ONCE, lambda host: nursery.start_soon(self._resolve, host))
         for _ in range(TURNS_AT_ONCE):
             if self._engine.in_flight >= self._transfers_max or (host := self._politeness.take(now_ms)) is None:
                 return
             if not self._ask(host, now_ms):
                 return
 
-    def _leave_out(self, host: HostWork) -> None:
-        for server in host.servers:
-            while server.name in self._job.left_out and server.has_more:
-                self._settle(server, server.urls.popleft(), REFUSED, REJECT_DOMAINS)
-
     async def _resolve(self, host: HostWork) -> None:
-        address, reason = await self._resolver.resolve(host.name)
-        self._resolving -= 1
-        if not self.stop.is_wanted:
-            self._take_address(host, address, reason)
+        await self._arrivals.resolve(host, self._clock.now_ms, lambda: self.stop.is_wanted)
         self._engine.wake()
 
-    def _take_address(self, host: HostWork, address: Address | None, reason: str) -> None:
-        if address is not None:
-            host.address = str(address)
-            self._politeness.admit(host, slot_of(address), self._clock.now_ms())
-            return
-        for server in host.servers:
-            if reason == FORBIDDEN_ADDRESS:
-                while server.has_more:
-                    self._settle(server, server.urls.popleft(), REFUSED, reason)
-            elif server.needs_robots:
-                self._settle(server, server.robots_url, FAILED, reason, is_robots=True)
+    def _give_up(self, host: HostWork, reason: str) -> None:
+        """Settles what was to be asked of a host that has no address to ask."""
+        while host.errands:
+            self._settle_robots(host.errands.popleft(), FAILED, reason)
+        for server in list(host.servers):
+            if reason != FORBIDDEN_ADDRESS and server.needs_robots and server.has_more:
+                self._settle_robots(server, FAILED, reason)
             while server.has_more:
-                if (url := server.pop_forbidden()) is not None:
-                    self._settle(server, url, REFUSED, ROBOTS)
-                else:
+                if reason == FORBIDDEN_ADDRESS:
+                    self._settle(server, server.urls.popleft(), REFUSED, reason)
+                elif self._is_through(server) and server.has_more:
                     self._settle(server, server.urls.popleft(), FAILED, reason)
 
     def _ask(self, host: HostWork, now_ms: int) -> bool:
         """Starts the next request of a host that may be asked, if it has one; false where others must get their turn."""
+        if host.expires_at_ms <= now_ms:
+            self._politeness.leave(host, now_ms, has_more=False)
+            self._send_on(host)
+            return True
+        if host.errands:
+            self._start(host, host.errands.popleft(), now_ms, is_errand=True)
+            return True
         is_through = True
         while is_through and (server := host.next_server()) is not None:
             if server.needs_robots:
-                self._start(host, server, server.robots_url, now_ms, is_robots=True)
+                if host_of(server_of(server.robots_url)) != host.name:
+                    self._send_errand(server)
+                    continue
+                self._start(host, server, now_ms)
                 return True
             host.rest_at_least(server.delay_ms)
-            is_through = self._refuse_first(server)
+            is_through = self._is_through(server)
             if is_through and server.has_more:
-                self._start(host, server, server.urls.popleft(), now_ms)
+                self._start(host, server, now_ms)
                 return True
         self._politeness.leave(host, now_ms, host.has_more)
+        host.is_active = host.has_more
         return is_through
 
-    def _refuse_first(self, server: Server) -> bool:
-        """Settles the forbidden URLs at the head of the queue; false where there may be more of them."""
+    def _send_on(self, host: HostWork) -> None:
+        host.is_active = False
+        self._arrivals.add(host)
+
+    def _send_errand(self, server: Server) -> None:
+        """A redirect of robots.txt leads to another host: it is asked there, as politely, before the server goes on."""
+        server.is_away = True
+        name = host_of(server_of(server.robots_url))
+        host = self._hosts.setdefault(name, HostWork(name))
+        host.errands.append(server)
+        self._arrivals.add(host)
+
+    def _return_home(self, server: Server) -> None:
+        server.is_away = False
+        if server.has_more:
+            if server not in server.home.servers:
+                server.home.servers.append(server)
+            self._arrivals.add(server.home)
+
+    def _is_through(self, server: Server) -> bool:
+        """Settles the URLs at the head of the queue that the rules forbid; false where there may be more of them."""
         for _ in range(TURNS_AT_ONCE):
-            if (url := server.pop_forbidden()) is None:
+            if server.needs_robots or (url := server.pop_forbidden()) is None:
                 return True
             self._settle(server, url, REFUSED, ROBOTS)
         return False
 
-    def _start(self, host: HostWork, server: Server, url: str, now_ms: int, *, is_robots: bool = False) -> None:
-        body_max_bytes = self._config.robots_max_bytes if is_robots else self._config.body_max_bytes
-        exchange = Exchange(url, host.address, self._agent, self._config.header_max_bytes, body_max_bytes, is_robots=is_robots)
+    def _refuse(self, host: HostWork) -> None:
+        """Settles the URLs of a host that are not to be asked for, before anybody is asked about it."""
+        refused = self._job.refused
+        for server in host.servers if refused else ():
+            for url in [url for url in server.urls if url in refused]:
+                server.urls.remove(url)
+                self._settle(server, url, REFUSED, refused[url])
+
+    def _start(self, host: HostWork, server: Server, now_ms: int, *, is_errand: bool = False) -> None:
+        is_robots = is_errand or server.needs_robots
+        url = server.robots_url if is_robots else server.urls.popleft()
+        target = server if server_of(url) == server.name else Server(server_of(url), Known(), self._config)
+        earlier = self._job.earlier.get(url)
+        exchange = Exchange(
+            target.origin_at(str(host.address), self._agent), url, self._robots_limits if is_robots else self._page_limits,
+            self._bodies, robots_of=server.name if is_robots else "", keeps=not is_errand and self._may_keep(host, server),
+            conditions=earlier.conditions() if earlier and not is_robots else (),
+        )
         exchange.started_at_ms = now_ms
-        exchange.times_ms["waited"] = now_ms - max(host.ready_at_ms, self._began_at_ms)
+        exchange.times_ms["waited"] = now_ms - max(host.rested_since_ms, self._began_at_ms)
+        exchange.times_ms["dns"], host.dns_ms = host.dns_ms, 0
         self._asked[exchange] = host, server
         self._engine.start(exchange)
+
+    def _may_keep(self, host: HostWork, server: Server) -> bool:
+        """Whether the connection is kept: if the next request comes soon, and the address has room for one more beside it."""
+        keepers = self._keepers.setdefault(host.rests[1].slot, set())
+        if not server.urls or server.drops_connections or host.pause_ms > KEEP_MAX_MS:
+            keepers.discard(server.name)
+        elif len(keepers) < self._config.connections_per_address_max - 1:
+            keepers.add(server.name)
+        return server.name in keepers
 
     def _on_done(self, exchange: Exchange) -> None:
         now_ms = self._clock.now_ms()
         host, server = self._asked.pop(exchange)
-        block_bytes = self._repository.write_exchange(exchange, now_ms)
-        self.tally.count(exchange.outcome, exchange.reason, block_bytes, is_robots=exchange.is_robots,
-                         is_final=not exchange.is_robots)
-        server.note(exchange.outcome)
-        if exchange.is_robots:
-            server.note_robots(exchange.url, exchange.outcome, exchange.response_block())
-            if exchange.outcome == FAILED:
-                self.unreachable[server.name] = exchange.reason
+        if exchange.was_cut_off:
+            self._put_back(server, exchange)
         else:
-            self._end_url(exchange.url, exchange.what, block_bytes, exchange.times_ms["total"])
+            self._record(server, exchange, now_ms)
+        if exchange.status in (429, 503):
+            host.slow_down(now_ms, exchange.retry_after_s(now_ms))
+        elif exchange.outcome == ANSWERED:
+            host.speed_up(now_ms)
+        exchange.body.release()
         if not server.needs_robots and server.has_more:
             host.rest_at_least(server.delay_ms)
-            self._refuse_first(server)
-        self._politeness.end(host, now_ms, host.has_more)
+            self._is_through(server)
+        host.rested_since_ms = now_ms
+        self._go_on(host, exchange, now_ms)
 
-    def _settle(self, server: Server, url: str, outcome: str, reason: str, *, is_robots: bool = False) -> None:
-        """Records an outcome that needed no request."""
-        now_ms = self._clock.now_ms()
-        self._repository.write_outcome(url, outcome, reason, now_ms, now_ms, is_robots=is_robots)
-        self.tally.count(outcome, reason, 0, is_robots=is_robots, is_final=not is_robots)
-        server.note(outcome)
-        if is_robots:
-            self.unreachable[server.name] = reason
-            server.note_robots(url, outcome, b"")
+    def _put_back(self, server: Server, exchange: Exchange) -> None:
+        """A kept connection was dead, which is nobody's failure (RFC 9112 9.3.1): the next request takes a new one."""
+        server.drops_connections = True
+        if not exchange.is_robots:
+            server.urls.appendleft(exchange.url)
+
+    def _record(self, server: Server, exchange: Exchange, now_ms: int) -> None:
+        server.note(exchange.outcome)
+        is_asked_again = self.ledger.record(exchange, now_ms, may_retry=not server.is_left_alone)
+        if exchange.is_robots:
+            block = exchange.response_head() + bytes(exchange.body.view()) if exchange.has_answer else b""
+            server.note_robots(exchange.url, exchange.outcome, block)
+            if server.is_away:
+                self._go_on_from_errand(server)
+        elif is_asked_again:
+            server.urls.append(exchange.url)
+
+    def _go_on_from_errand(self, server: Server) -> None:
+        is_elsewhere = host_of(server_of(server.robots_url)) != server.home.name
+        if server.needs_robots and not server.is_left_alone and is_elsewhere:
+            self._send_errand(server)
         else:
-            self._end_url(url, reason, 0, 0)
+            self._return_home(server)
 
-    def _end_url(self, url: str, what: str, size_bytes: int, total_ms: int) -> None:
-        self.left.discard(url)
-        self._job.on_final(url, what, size_bytes, total_ms)
+    def _go_on(self, host: HostWork, exchange: Exchange, now_ms: int) -> None:
+        total_ms, has_more = exchange.times_ms["total"], host.has_more
+        if exchange.reason in OF_ADDRESS and len(host.addresses) > 1 and has_more:
+            self._politeness.end(host, now_ms, total_ms, has_more=False)
+            host.addresses.append(host.addresses.pop(0))
+            self._arrivals.admit(host, now_ms)
+        else:
+            self._politeness.end(host, now_ms, total_ms, has_more)
+            host.is_active = has_more
+
+    def _settle(self, server: Server, url: str, outcome: str, reason: str) -> None:
+        """Records an outcome that needed no request."""
+        self.ledger.settle(url, outcome, reason, self._clock.now_ms())
+        server.note(outcome)
+
+    def _settle_robots(self, server: Server, outcome: str, reason: str) -> None:
+        self.ledger.settle(server.robots_url, outcome, reason, self._clock.now_ms(), robots_of=server.name)
+        server.note(outcome)
+        server.note_robots(server.robots_url, outcome, b"")
+        if server.is_away:
+            self._return_home(server)
 
     def _break_off(self) -> None:
         now_ms = self._clock.now_ms()
         for exchange in self._engine.abort():
             host, _ = self._asked.pop(exchange)
-            self._politeness.end(host, now_ms, has_more=False)
+            exchange.body.release()
+            self._politeness.end(host, now_ms, 0, has_more=False)
+        if not self.stop.is_wanted:
+            self.ledger.close_books(now_ms)
 
     def _tell(self) -> None:
-        counts = self.tally.counts()
+        counts = self.ledger.tally.counts()
         self._progress.tell(
-            pages=self.tally.done, bytes=counts["bytes"], servers=len(self._asked), waiting=counts["not_reached"],
-            errors=dict(self.tally.errors), listed=counts["listed"],
+            pages=self.ledger.tally.done, bytes=counts["bytes"], servers=len(self._asked), waiting=counts["not_reached"],
+            errors=dict(self.ledger.tally.errors), listed=counts["listed"],
         )
-

@@ -5,13 +5,18 @@ descriptor trio waits for together with the nearest deadline. When something is 
 the exchanges that ended are handed to `on_done`, outside of libcurl's callbacks.
 
 libcurl is told the address to connect to and the request target to send: it never resolves a name, parses a path,
-follows a redirect, keeps a cookie or uses a proxy. A connection serves one exchange: on a reused one that turns out
-dead, libcurl would send the request a second time by itself, without the pause that we owe the server.
+follows a redirect, keeps a cookie or uses a proxy. Every address is judged once more as its socket is made. On a kept
+connection that turns out dead libcurl would send the request a second time by itself, without the pause that we owe
+the server: a second sending is refused, and the exchange ends as one that was cut off.
+
+Time limits for an answer are ours, not libcurl's: while the bandwidth is used up sockets are not read, and that time
+counts against nobody.
 """
 
+import errno
 import os
-import resource
 import select
+import socket
 import ssl
 import time
 from collections.abc import Callable
@@ -19,20 +24,27 @@ from collections.abc import Callable
 import pycurl
 import trio
 
-from stages.fetcher.exchange import (
-    BAD_HTTP, CONNECT, DISCONNECT, DNS, EMPTY, TIMEOUT, TLS, TOO_LONG_HEADERS, Exchange,
+from contract.config import Fetcher
+from stages.fetcher.bandwidth import Bandwidth
+from stages.fetcher.exchange import Exchange
+from stages.fetcher.reasons import (
+    BAD_HTTP, CONNECTION_REFUSED, DISCONNECT, DNS, EMPTY, FORBIDDEN_ADDRESS, TIMEOUT_CONNECT, TIMEOUT_TOTAL, TLS,
+    TOO_LONG_HEADERS, TOO_SLOW, UNREACHABLE,
 )
 
-DESCRIPTORS_SPARE = 64  # for our files, trio, the supervisor's pipes and libcurl's own
-EVENTS_MAX = 1024  # sockets handled in one go, so that signals and syncs get their turn
+EVENTS_MAX = 256  # sockets handled before time, bandwidth and new requests are looked at again
+SWEEPS_PER_LIMIT = 8  # a time limit is exceeded by at most an eighth ...
+SWEEP_MAX_S = 0.5  # ... or by this
+READ_BYTES = 64 << 10  # most pages in one piece
+READ_SLOWLY_BYTES = 16 << 10  # under a limit of bandwidth, which can be overdrawn by one piece
 TOO_LARGE = 100  # CURLE_TOO_LARGE, a header line beyond libcurl's own 100 KiB; pycurl has no name for it
 
 REASONS = {
     pycurl.E_COULDNT_RESOLVE_HOST: DNS,
     pycurl.E_URL_MALFORMAT: DNS,  # a host name that libcurl does not take for one
-    pycurl.E_COULDNT_CONNECT: CONNECT,
-    pycurl.E_INTERFACE_FAILED: CONNECT,
-    pycurl.E_OPERATION_TIMEDOUT: TIMEOUT,
+    pycurl.E_COULDNT_CONNECT: UNREACHABLE,
+    pycurl.E_INTERFACE_FAILED: UNREACHABLE,
+    pycurl.E_OPERATION_TIMEDOUT: TIMEOUT_CONNECT,  # the only time limit that is libcurl's
     pycurl.E_GOT_NOTHING: EMPTY,
     pycurl.E_PARTIAL_FILE: DISCONNECT,
     pycurl.E_RECV_ERROR: DISCONNECT,
@@ -48,8 +60,10 @@ REASONS = {
 REASONS_BY_MESSAGE = (("Too large response headers", TOO_LONG_HEADERS), ("chunk", BAD_HTTP))
 
 
-def reason_of(code: int, message: str) -> str:
+def reason_of(code: int, message: str, os_error: int = 0) -> str:
     """Why a transfer broke off, whatever libcurl's error is."""
+    if code == pycurl.E_COULDNT_CONNECT and os_error == errno.ECONNREFUSED:
+        return CONNECTION_REFUSED
     if code == pycurl.E_RECV_ERROR:
         for part, reason in REASONS_BY_MESSAGE:
             if part in message:
@@ -67,30 +81,30 @@ def find_certificates() -> dict[int, str]:
     return {pycurl.CAPATH: paths.capath} if paths.capath else {}
 
 
-def allow_descriptors(transfers_max: int) -> int:
-    """Raises the limit on open files as far as allowed; the number of transfers that it leaves room for."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = transfers_max + DESCRIPTORS_SPARE
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    room = transfers_max if soft == resource.RLIM_INFINITY else soft - DESCRIPTORS_SPARE
-    return max(1, min(transfers_max, room))
+def make_options(config: Fetcher) -> dict:
+    """What every transfer has in common."""
+    return {
+        pycurl.NOSIGNAL: 1, pycurl.FOLLOWLOCATION: 0, pycurl.PROXY: "", pycurl.NOPROXY: "*",
+        pycurl.PROTOCOLS: pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS, pycurl.NETRC: pycurl.NETRC_IGNORED,
+        pycurl.HTTP_CONTENT_DECODING: 0, pycurl.HTTP09_ALLOWED: 0, pycurl.PATH_AS_IS: 1,
+        pycurl.SSL_VERIFYPEER: 1, pycurl.SSL_VERIFYHOST: 2,
+        pycurl.CONNECTTIMEOUT_MS: max(1, round(config.connect_timeout_s * 1000)),
+        pycurl.BUFFERSIZE: READ_SLOWLY_BYTES if config.bandwidth_max_bytes_per_s else READ_BYTES,
+        **find_certificates(),
+    }
 
 
 class Engine:
-    def __init__(self, connect_timeout_s: float, total_timeout_s: float, on_done: Callable[[Exchange], None]):
-        self._options = {
-            pycurl.NOSIGNAL: 1, pycurl.FOLLOWLOCATION: 0, pycurl.PROXY: "", pycurl.NOPROXY: "*",
-            pycurl.PROTOCOLS: pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS, pycurl.NETRC: pycurl.NETRC_IGNORED,
-            pycurl.HTTP_CONTENT_DECODING: 0, pycurl.HTTP09_ALLOWED: 0, pycurl.PATH_AS_IS: 1,
-            pycurl.FRESH_CONNECT: 1, pycurl.FORBID_REUSE: 1,
-            pycurl.SSL_VERIFYPEER: 1, pycurl.SSL_VERIFYHOST: 2,
-            pycurl.CONNECTTIMEOUT_MS: max(1, round(connect_timeout_s * 1000)),
-            pycurl.TIMEOUT_MS: max(1, round(total_timeout_s * 1000)),
-            **find_certificates(),
-        }
+    def __init__(self, config: Fetcher, is_allowed: Callable[[str], bool], on_done: Callable[[Exchange], None]):
+        self._options = make_options(config)
+        self._is_allowed = is_allowed
         self._on_done = on_done
+        self._bandwidth = Bandwidth(config.bandwidth_max_bytes_per_s)
+        self._total_timeout_s, self._slow_s = config.total_timeout_s, config.slow_s
+        self._slow_bytes = config.slow_bytes_per_s * config.slow_s
+        self._sweep_every_s = min(SWEEP_MAX_S, config.total_timeout_s / SWEEPS_PER_LIMIT, config.slow_s / SWEEPS_PER_LIMIT)
+        self._swept_at_s = time.monotonic()
+        self._held_s = 0.0  # time in all during which nothing was read for want of bandwidth
         self._epoll = select.epoll()
         self._watched: set[int] = set()
         self._timer_at_s: float | None = None
@@ -100,31 +114,59 @@ class Engine:
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
+        # Kept connections count as well: where the budget is full, libcurl closes the one that was idle longest.
+        self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, config.connections_max)
+        self._multi.setopt(pycurl.M_MAXCONNECTS, config.connections_max)
 
     @property
     def in_flight(self) -> int:
         return len(self._busy)
 
+    @property
+    def has_bandwidth(self) -> bool:
+        return self._bandwidth.wait_s(time.monotonic()) <= 0
+
     def start(self, exchange: Exchange) -> None:
-        transfer = self._idle.pop() if self._idle else Transfer(self._options)
-        transfer.prepare(exchange)
+        transfer = self._idle.pop() if self._idle else Transfer(self._options, self._is_allowed, self._bandwidth)
+        transfer.prepare(exchange, time.monotonic(), self._held_s)
         self._busy[transfer.curl] = transfer
         self._multi.add_handle(transfer.curl)
 
     async def wait(self, wait_s: float) -> None:
         """Waits until a transfer can go on, wake() is called or the time is over; then does what there is to do."""
-        if self._timer_at_s is not None:
-            wait_s = min(wait_s, self._timer_at_s - time.monotonic())
-        with trio.move_on_after(max(0.0, wait_s)) as self._nap:
-            await trio.lowlevel.wait_readable(self._epoll.fileno())
-        self._nap = None
-        for descriptor, events in self._epoll.poll(0, EVENTS_MAX):
-            if descriptor in self._watched:  # else closed while an earlier one of these was handled
-                self._multi.socket_action(descriptor, to_curl(events))
+        now_s = time.monotonic()
+        if (hold_s := self._bandwidth.wait_s(now_s)) > 0:
+            await self._nap_for(min(hold_s, wait_s), self._hold_back)
+            self._held_s += time.monotonic() - now_s
+        else:
+            for descriptor, events in await self._poll(now_s, wait_s):
+                if descriptor in self._watched:  # else closed while an earlier one of these was handled
+                    self._multi.socket_action(descriptor, to_curl(events))
         if self._timer_at_s is not None and time.monotonic() >= self._timer_at_s:
             self._timer_at_s = None
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
         self._collect()
+        self._sweep()
+
+    async def _poll(self, now_s: float, wait_s: float) -> list[tuple[int, int]]:
+        if events := self._epoll.poll(0, EVENTS_MAX):
+            await trio.lowlevel.checkpoint()
+            return events
+        if self._timer_at_s is not None:
+            wait_s = min(wait_s, self._timer_at_s - now_s)
+        await self._nap_for(wait_s, self._await_readable)
+        return self._epoll.poll(0, EVENTS_MAX)
+
+    async def _nap_for(self, nap_s: float, until: Callable) -> None:
+        with trio.move_on_after(max(0.0, nap_s)) as self._nap:
+            await until()
+        self._nap = None
+
+    async def _await_readable(self) -> None:
+        await trio.lowlevel.wait_readable(self._epoll.fileno())
+
+    async def _hold_back(self) -> None:
+        await trio.sleep_forever()
 
     def wake(self) -> None:
         if self._nap is not None:
@@ -139,22 +181,37 @@ class Engine:
 
     def close(self) -> None:
         self.abort()
+        self._multi.close()  # before the handles: kept connections know those that they were made by
         for transfer in self._idle:
             transfer.curl.close()
-        self._multi.close()
         self._epoll.close()
 
     def _collect(self) -> None:
         left = 1
         while left:
             left, succeeded, failed = self._multi.info_read()
-            ended = [(curl, "") for curl in succeeded]
-            ended += [(curl, reason_of(code, message)) for curl, code, message in failed]
-            for curl, trouble in ended:
-                transfer = self._busy[curl]
-                exchange = transfer.finish(trouble)
-                self._retire(curl)
-                self._on_done(exchange)
+            for curl in succeeded:
+                self._end(curl, "")
+            for curl, code, message in failed:
+                self._end(curl, reason_of(code, message, curl.getinfo(pycurl.OS_ERRNO)))
+
+    def _end(self, curl: pycurl.Curl, trouble: str) -> None:
+        transfer = self._busy[curl]
+        exchange = transfer.finish(trouble)
+        self._retire(curl)
+        self._on_done(exchange)
+
+    def _sweep(self) -> None:
+        """Ends what has used up its time."""
+        now_s = time.monotonic()
+        if now_s - self._swept_at_s < self._sweep_every_s:
+            return
+        self._swept_at_s = now_s
+        for transfer in list(self._busy.values()):
+            if now_s - transfer.started_at_s - (self._held_s - transfer.held_s) >= self._total_timeout_s:
+                self._end(transfer.curl, TIMEOUT_TOTAL)
+            elif now_s - transfer.measured_at_s >= self._slow_s and transfer.was_slow(now_s, self._held_s, self._slow_bytes):
+                self._end(transfer.curl, TOO_SLOW)
 
     def _retire(self, curl: pycurl.Curl) -> None:
         transfer = self._busy.pop(curl)
@@ -194,37 +251,81 @@ def to_curl(events: int) -> int:
 class Transfer:
     """A libcurl handle, used for one exchange after another."""
 
-    def __init__(self, options: dict):
+    def __init__(self, options: dict, is_allowed: Callable[[str], bool], bandwidth: Bandwidth):
+        self._is_allowed = is_allowed
+        self._bandwidth = bandwidth
+        self._trouble = ""  # what our own callbacks had against it
+        self._failure: OSError | None = None
         self.exchange: Exchange | None = None
         self.curl = pycurl.Curl()
         for option, value in options.items():
             self.curl.setopt(option, value)
         self.curl.setopt(pycurl.HEADERFUNCTION, self._take_header)
         self.curl.setopt(pycurl.WRITEFUNCTION, self._take_body)
+        self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open_socket)
+        self.curl.setopt(pycurl.PREREQFUNCTION, self._before_request)
 
-    def prepare(self, exchange: Exchange) -> None:
-        self.exchange = exchange
-        is_tls = exchange.url.startswith("https:")
-        address = f"[{exchange.address}]" if ":" in exchange.address else exchange.address
-        setopt = self.curl.setopt
-        setopt(pycurl.URL, exchange.server + "/")
+    def prepare(self, exchange: Exchange, now_s: float, held_s: float) -> None:
+        """`held_s` is the time in all that reading was held back until now."""
+        self.exchange, self._trouble, self._failure = exchange, "", None
+        self.started_at_s = self.measured_at_s = now_s
+        self.held_s = self.measured_held_s = held_s
+        self.measured_bytes = 0
+        origin, setopt = exchange.origin, self.curl.setopt
+        setopt(pycurl.URL, origin.url)
         setopt(pycurl.REQUEST_TARGET, exchange.target)
         setopt(pycurl.HTTPHEADER, exchange.headers)
-        setopt(pycurl.CONNECT_TO, [f"::{address}:{exchange.port}"])
-        setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS if is_tls else pycurl.CURL_HTTP_VERSION_1_1)
+        setopt(pycurl.CONNECT_TO, origin.connect_to)
+        setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS if origin.is_tls else pycurl.CURL_HTTP_VERSION_1_1)
+        setopt(pycurl.FORBID_REUSE, not exchange.keeps)
+
+    def was_slow(self, now_s: float, held_s: float, least_bytes: float) -> bool:
+        """Whether less came since the last measurement than should have; a time in which we held back does not count."""
+        received, held = self.exchange.received_bytes, held_s > self.measured_held_s
+        slow = received - self.measured_bytes < least_bytes and not held
+        self.measured_at_s, self.measured_bytes, self.measured_held_s = now_s, received, held_s
+        return slow
 
     def finish(self, trouble: str) -> Exchange:
+        if self._failure is not None:
+            raise self._failure
         exchange, getinfo = self.exchange, self.curl.getinfo
-        seconds = {
-            "connect": max(getinfo(pycurl.CONNECT_TIME), getinfo(pycurl.APPCONNECT_TIME)),
-            "first_byte": getinfo(pycurl.STARTTRANSFER_TIME), "total": getinfo(pycurl.TOTAL_TIME),
-        }
-        exchange.times_ms.update((name, round(value * 1000)) for name, value in seconds.items())
-        exchange.end(trouble)
+        connected_s = getinfo(pycurl.APPCONNECT_TIME if exchange.origin.is_tls else pycurl.CONNECT_TIME)
+        exchange.times_ms["connect"] = round(connected_s * 1000)
+        exchange.times_ms["first_byte"] = round(getinfo(pycurl.STARTTRANSFER_TIME) * 1000)
+        exchange.times_ms["total"] = round((time.monotonic() - self.started_at_s) * 1000)
+        exchange.end(self._trouble or trouble)
         return exchange
 
+    def _open_socket(self, purpose: int, address) -> socket.socket | int:
+        exchange = self.exchange
+        if exchange.is_sent:
+            exchange.was_cut_off = True
+            self._trouble = DISCONNECT
+            return pycurl.SOCKET_BAD
+        if address.family not in (socket.AF_INET, socket.AF_INET6) or not self._is_allowed(address.addr[0]):
+            self._trouble = FORBIDDEN_ADDRESS
+            return pycurl.SOCKET_BAD
+        return socket.socket(address.family, address.socktype, address.protocol)
+
+    def _before_request(self, address: str, *_) -> int:
+        """Called with a connection, new or kept, just before a request goes out on it."""
+        exchange = self.exchange
+        if exchange.is_sent:
+            exchange.was_cut_off = True
+            self._trouble = DISCONNECT
+            return pycurl.PREREQFUNC_ABORT
+        exchange.is_sent = True
+        return pycurl.PREREQFUNC_OK
+
     def _take_header(self, line: bytes) -> int:
+        self._bandwidth.take(len(line))
         return len(line) if self.exchange.take_header(line) else -1
 
     def _take_body(self, piece: bytes) -> int:
-        return len(piece) if self.exchange.take_body(piece) else -1
+        self._bandwidth.take(len(piece))
+        try:
+            return len(piece) if self.exchange.take_body(piece) else -1
+        except OSError as error:  # a body that had to go to disk; libcurl's callbacks must not raise
+            self._failure = error
+            return -1

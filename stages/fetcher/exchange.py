@@ -5,58 +5,96 @@ where the outcome is failed; without one there is only an outcome and its reason
 """
 
 import re
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 
-from contract.tables import ANSWERED, FAILED
-from contract.url import host_of, port_of, server_of
-
-HTTP_5XX, HTTP_429 = "http_5xx", "http_429"
-DNS, CONNECT, TLS, TIMEOUT, DISCONNECT = "dns", "connect", "tls", "timeout", "disconnect"
-EMPTY, BAD_HTTP, TOO_LONG_HEADERS = "empty", "bad_http", "too_long_headers"
-FORBIDDEN_ADDRESS = "forbidden_address"
-REJECT_DOMAINS = "reject_domains"
+from contract.config import Fetcher
+from contract.tables import ANSWERED, FAILED, REFUSED
+from contract.url import port_of
+from stages.fetcher.bodies import Bodies, Body
+from stages.fetcher.reasons import (
+    BAD_HTTP, DISCONNECT, EMPTY, EXCLUDED_TYPE, HTTP_429, HTTP_5XX, REFUSALS, TIMEOUT_TOTAL, TOO_BIG, TOO_LONG_HEADERS, TOO_SLOW,
+)
 
 LENGTH, TIME, UNSPECIFIED = "length", "time", "unspecified"  # WARC-Truncated, WARC 1.1 section 5.13
+RETRY_AFTER_MAX_S = 86_400  # a server that asks for more than a day gets a day
 
 _STATUS_LINE = re.compile(rb"HTTP/(\d)(?:\.\d)? +(\d{3})(?: |$)")
-_TRANSFER_ENCODING = re.compile(rb"transfer-encoding(?=[ \t]*:)", re.IGNORECASE)
+_RENAMED = (b"transfer-encoding", b"X-Crawler-Transfer-Encoding")
+_DIGITS = re.compile(r"[0-9]{1,18}")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What of an answer is taken."""
+    header_max_bytes: int
+    body_max_bytes: int
+    length_max_bytes: int = 0  # 0: no limit
+    accept_types: tuple[str, ...] = ()  # none: every type
+
+
+def limits_of(config: Fetcher) -> tuple[Limits, Limits]:
+    """Those for pages and those for robots.txt, which is read whatever it says of itself."""
+    types = tuple(text.lower() for text in config.accept_types)
+    return (
+        Limits(config.header_max_bytes, config.body_max_bytes, config.length_max_bytes, types),
+        Limits(config.header_max_bytes, config.robots_max_bytes),
+    )
+
+
+class Origin:
+    """A server at an address: what all requests to it have in common, made once."""
+
+    def __init__(self, server: str, address: str, agent: str):
+        self.server = server
+        self.address = address
+        self.is_tls = server.startswith("https:")
+        self.url = server + "/"
+        self.connect_to = [f"::[{address}]:{port_of(server)}" if ":" in address else f"::{address}:{port_of(server)}"]
+        self.headers = [
+            f"Host: {server.partition('//')[2]}", f"User-Agent: {agent}", "Accept: */*", "Accept-Encoding: gzip, deflate, br, zstd",
+        ]
 
 
 class Exchange:
-    def __init__(self, url: str, address: str, agent: str, header_max_bytes: int, body_max_bytes: int, *,
-                 is_robots: bool = False):
+    def __init__(self, origin: Origin, url: str, limits: Limits, bodies: Bodies, *, robots_of: str = "", keeps: bool = False,
+                 conditions: tuple[str, ...] = ()):
         self.url = url
-        self.server = server_of(url)
-        self.address = address
-        self.is_robots = is_robots
-        self.target = url[len(self.server):]
-        self.headers = [
-            f"Host: {self.server.partition('//')[2]}", f"User-Agent: {agent}", "Accept: */*",
-            "Accept-Encoding: gzip, deflate", "Connection: close",
-        ]
+        self.origin = origin
+        self.robots_of = robots_of  # the server whose robots.txt is asked for, or nothing
+        self.keeps = keeps  # the connection, for the next request to this server
+        self.target = url[len(origin.server):]
+        self.headers = [*origin.headers, *conditions] if keeps else [*origin.headers, *conditions, "Connection: close"]
+        self.is_conditional = bool(conditions)
         self.started_at_ms = 0
         self.times_ms: dict[str, int] = {}
         self.is_http2 = False
+        self.is_sent = False
+        self.was_cut_off = False  # a kept connection turned out dead; the request must be repeated after a pause
         self.status = 0
         self.outcome = self.reason = self.truncated = ""
-        self._header_max_bytes = header_max_bytes
-        self._body_max_bytes = body_max_bytes
+        self.body = Body(bodies)
+        self._limits = limits
         self._lines: list[bytes] = []
         self._header_bytes = 0
         self._has_head = False
-        self._pieces: list[bytes] = []
-        self._body_bytes = 0
+        self._refusal = ""
 
     @property
-    def host(self) -> str:
-        return host_of(self.server)
+    def address(self) -> str:
+        return self.origin.address
 
     @property
-    def port(self) -> int:
-        return port_of(self.server)
+    def is_robots(self) -> bool:
+        return bool(self.robots_of)
 
     @property
     def has_answer(self) -> bool:
         return self._has_head and self.status > 0
+
+    @property
+    def received_bytes(self) -> int:
+        return self._header_bytes + self.body.size_bytes
 
     @property
     def what(self) -> str:
@@ -68,32 +106,31 @@ class Exchange:
         lines = [line for line in self.headers if not (self.is_http2 and line.startswith("Connection:"))]
         return "\r\n".join([f"GET {self.target} HTTP/1.1", *lines, "", ""]).encode("ascii")
 
-    def body(self) -> bytes:
-        return b"".join(self._pieces)
-
-    def response_block(self) -> bytes:
-        """Head and body of the answer, or nothing where there is none."""
-        return self._response_head() + self.body() if self.has_answer else b""
-
-    def _response_head(self) -> bytes:
+    def response_head(self) -> bytes:
         """Status line and headers as they came, line ends made CRLF, the header that no longer holds renamed."""
         first, *lines = self._lines
         if self.is_http2:
             first = b"HTTP/1.1 %03d " % self.status
-        renamed = (_TRANSFER_ENCODING.sub(b"X-Crawler-Transfer-Encoding", line, 1) if line[:1] in b"tT" else line
-                   for line in lines)
-        return b"\r\n".join([first, *renamed, b"", b""])
+        return b"\r\n".join([first, *map(rename, lines), b"", b""])
+
+    def header(self, name: bytes) -> str:
+        """The value of the first header of that name in lower case, or nothing."""
+        for line in self._lines:
+            if line[:len(name)].lower() == name and line[len(name):].lstrip(b" \t")[:1] == b":":
+                return line.partition(b":")[2].strip().decode("latin-1")
+        return ""
 
     def take_header(self, line: bytes) -> bool:
-        """Takes a header line as it arrives; false where the header section is longer than allowed."""
+        """Takes a header line as it arrives; false where nothing more of the answer is wanted."""
         if self._has_head:
             return True  # a trailer: not part of the head any more, and nobody reads it
         self._header_bytes += len(line)
-        if self._header_bytes > self._header_max_bytes:
+        if self._header_bytes > self._limits.header_max_bytes:
             return False
         if line in (b"\r\n", b"\n"):
             self._end_head()
-        elif stripped := line.rstrip(b"\r\n"):
+            return not self._refusal
+        if stripped := line.rstrip(b"\r\n"):
             self._lines.append(stripped)
         return True
 
@@ -104,37 +141,73 @@ class Exchange:
             self._lines = []  # an interim answer; the real one follows
             self.status = 0
             return
-        self.is_http2 = bool(found) and found[1] == b"2" and self.url.startswith("https:")  # in the clear it is a lie
+        self.is_http2 = bool(found) and found[1] == b"2" and self.origin.is_tls  # in the clear it is a lie
         self._has_head = True
+        if 200 <= self.status < 300 and (self._limits.accept_types or self._limits.length_max_bytes):
+            self._refusal = self._choose()
+
+    def _choose(self) -> str:
+        """Why the body is not wanted, or nothing."""
+        kind = self.header(b"content-type").partition(";")[0].strip().lower()
+        accepted = self._limits.accept_types
+        if accepted and kind and not any(kind == wanted or (wanted.endswith("/") and kind.startswith(wanted)) for wanted in accepted):
+            return EXCLUDED_TYPE
+        length = self.header(b"content-length")
+        if self._limits.length_max_bytes and _DIGITS.fullmatch(length) and int(length) > self._limits.length_max_bytes:
+            return TOO_BIG
+        return ""
 
     def take_body(self, piece: bytes) -> bool:
         """Takes a piece of the body as it arrives; false where the body is longer than allowed."""
-        room = self._body_max_bytes - self._body_bytes
-        self._pieces.append(piece[:room])
-        self._body_bytes += min(len(piece), room)
-        if len(piece) > room:
-            self.truncated = LENGTH
-        return len(piece) <= room
+        room = self._limits.body_max_bytes - self.body.size_bytes
+        if len(piece) <= room:
+            self.body.append(piece)
+            return True
+        self.body.append(piece[:room])
+        self.truncated = LENGTH
+        return False
 
     def end(self, trouble: str) -> None:
         """Decides the outcome; `trouble` is the reason why the transfer broke off, or nothing."""
-        if self._header_bytes > self._header_max_bytes:
+        if self._header_bytes > self._limits.header_max_bytes:
             trouble = TOO_LONG_HEADERS
+        elif self._refusal:
+            trouble, self.truncated = self._refusal, UNSPECIFIED
         elif self.truncated == LENGTH:
             trouble = ""  # we broke it off ourselves, and what is kept is an answer
         elif not trouble and not self._has_head:
             trouble = DISCONNECT if self._header_bytes else EMPTY
         if self._has_head and not self.status:
             trouble = BAD_HTTP
-        if trouble and self.has_answer:
-            self.truncated = {TIMEOUT: TIME, DISCONNECT: DISCONNECT}.get(trouble, UNSPECIFIED)
+        if trouble and self.has_answer and not self.truncated:
+            self.truncated = {TIMEOUT_TOTAL: TIME, TOO_SLOW: TIME, DISCONNECT: DISCONNECT}.get(trouble, UNSPECIFIED)
         self.outcome, self.reason = judge(self.status, trouble)
+
+    def retry_after_s(self, now_ms: int) -> int:
+        """For how long the server asks to be left alone (RFC 9110 10.2.3), 0 where it does not."""
+        if self.status not in (429, 503) or not (text := self.header(b"retry-after")):
+            return 0
+        if _DIGITS.fullmatch(text):
+            return min(int(text), RETRY_AFTER_MAX_S)
+        try:
+            wait_s = parsedate_to_datetime(text).timestamp() - now_ms / 1000
+        except (ValueError, TypeError, OverflowError, IndexError):
+            return 0
+        return max(0, min(round(wait_s), RETRY_AFTER_MAX_S))
+
+
+def rename(line: bytes) -> bytes:
+    """A header line with the name that says what no longer holds, where it is the one."""
+    name, new = _RENAMED
+    if line[:1] in b"tT" and line[:len(name)].lower() == name and line[len(name):].lstrip(b" \t")[:1] == b":":
+        return new + line[len(name):]
+    return line
 
 
 def judge(status: int, trouble: str = "") -> tuple[str, str]:
     """Outcome and reason of an exchange."""
     if trouble:
-        return FAILED, trouble
+        return (REFUSED if trouble in REFUSALS else FAILED), trouble
     if status == 429:
         return FAILED, HTTP_429
     if 500 <= status < 600:

@@ -1,41 +1,62 @@
-"""Which host may be asked now: one request at a time, and a pause after each, per host and per address.
+"""Which host may be asked now: one request at a time, and a pause after each, per host, per address and per domain.
 
-Theory (the workbench of BUbiNG). Every host has one address, every address one lane. A lane is busy while one of its
-hosts is asked, so that one request at a time holds for both at once. Otherwise the lane is due when its address has
-rested and the first of its hosts has. A heap of lanes by that moment gives the next host to ask in logarithmic time;
-busy lanes are not in it, so no host waits for a lane that is not its own.
+Theory. A *rest* is what must be left in peace together: a host, an address, or a registered domain. A host may be asked
+when none of its rests is busy and all have rested. Every host with something to ask is in one of two places: in a heap,
+by the moment at which it may be worth a look, or in the queue of a busy rest that it waits for. A rest that becomes
+free sends the first of its queue to the heap, and only that one, so that a thousand hosts of one address cost no more
+than the one whose turn it is; if that one cannot make use of it, the next is sent. So the cost of a request grows with
+the logarithm of the number of hosts, and no host waits for a rest that is not its own.
 
-A host rests for the longest of our delay and the crawl-delays of its servers; its address for our delay, since a
-crawl-delay speaks for one site and must not hold up its neighbours. No clock and no I/O here: moments are arguments,
-whole milliseconds of one clock, rounded down.
+How long each rest lasts after a request: a host and its domain for the longest of the configured delay, the crawl-delays
+of the host's servers and what a server asked for or its errors call for; an address for the configured delay, since a
+crawl-delay speaks for one site and must not hold up its neighbours; each also for a multiple of the last response
+time. The configured delay counts for those rests only that `delay_scope` names.
+
+No clock and no I/O here: moments are arguments, whole milliseconds of one clock, rounded down.
 """
 
 import heapq
-from collections.abc import MutableMapping
+from collections import deque
 from itertools import count
 
+from contract.config import Fetcher
 from stages.fetcher.slots import clamp
+
+BUSY_ELSEWHERE_MS = 100  # until an address that another process is asking is looked at again
+
+
+class Rest:
+    """What is left in peace together: free, or busy with one request, and when it has rested."""
+
+    def __init__(self, slot: int = -1):
+        self.slot = slot  # of an address, in the table that processes and cycles share
+        self.is_busy = False
+        self.ready_at_ms = 0
+        self.queue: deque[Host] = deque()
 
 
 class Host:
     """A host with something left to ask."""
 
-    def __init__(self, name: str, pause_ms: int, ready_at_ms: int = 0):
+    def __init__(self, name: str, ready_at_ms: int = 0):
         self.name = name
-        self.pause_ms = pause_ms
-        self.ready_at_ms = ready_at_ms
-        self.slot = -1
+        self.pause_ms = 0  # beyond the configured delay
+        self.rest = Rest()
+        self.rest.ready_at_ms = ready_at_ms
+        self.rests: tuple[Rest, ...] = (self.rest,)
+        self.sent_by: Rest | None = None
+        self.due_at_ms = 0
+
+    @property
+    def ready_at_ms(self) -> int:
+        return self.rest.ready_at_ms
 
     def rest_at_least(self, pause_ms: int) -> None:
+        """From now on, after every request."""
         self.pause_ms = max(self.pause_ms, pause_ms)
 
-
-class Lane:
-    def __init__(self, slot: int):
-        self.slot = slot
-        self.hosts: list[tuple[int, int, Host]] = []  # a heap by readiness, then by order of arrival
-        self.is_busy = False
-        self.due_at_ms = 0
+    def rest_until(self, ready_at_ms: int) -> None:
+        self.rest.ready_at_ms = max(self.rest.ready_at_ms, ready_at_ms)
 
 
 def rested_at(end_ms: int, pause_ms: int) -> int:
@@ -44,67 +65,123 @@ def rested_at(end_ms: int, pause_ms: int) -> int:
 
 
 class Politeness:
-    def __init__(self, slots: MutableMapping, delay_ms: int):
+    def __init__(self, slots, config: Fetcher):
         self._slots = slots
-        self._delay_ms = delay_ms
-        self._lanes: dict[int, Lane] = {}
-        self._due: list[tuple[int, int, Lane]] = []  # a heap; an entry that is not its lane's due moment is void
+        self._delay_ms = round(config.delay_s * 1000)
+        self._response_factor = config.delay_response_factor
+        self._scope = frozenset(config.delay_scope)
+        self._longest_ms = rested_at(0, max(self._delay_ms, round(config.total_timeout_s * config.delay_response_factor * 1000)))
+        self._addresses: dict[int, Rest] = {}
+        self._domains: dict[str, Rest] = {}
+        self._heap: list[tuple[int, int, Host]] = []
         self._arrivals = count()
 
-    def admit(self, host: Host, slot: int, now_ms: int) -> None:
+    def admit(self, host: Host, slot: int, domain: str, now_ms: int) -> None:
         """Adds a host that has something to ask, at the slot of its address."""
-        host.slot = slot
-        lane = self._lanes.setdefault(slot, Lane(slot))
-        heapq.heappush(lane.hosts, (host.ready_at_ms, next(self._arrivals), host))
-        if not lane.is_busy:
-            self._schedule(lane, now_ms)
+        self._place(host, slot, domain)
+        self._push(host, now_ms)
+
+    def _place(self, host: Host, slot: int, domain: str) -> None:
+        address = self._addresses.setdefault(slot, Rest(slot))
+        shared = (self._domains.setdefault(domain, Rest()),) if "domain" in self._scope else ()
+        host.rests = (host.rest, address, *shared)
 
     def next_at(self) -> int | None:
-        """The earliest moment at which a host may be asked, or none while all lanes are busy or empty."""
-        while self._due and not self._is_valid(self._due[0]):
-            heapq.heappop(self._due)
-        return self._due[0][0] if self._due else None
+        """The earliest moment at which it is worth calling take(), or none while all hosts wait for one that is asked."""
+        return self._heap[0][0] if self._heap else None
 
     def take(self, now_ms: int) -> Host | None:
-        """A host that may be asked now; its lane is busy until the host is given back by end() or leave()."""
-        while (due_at_ms := self.next_at()) is not None and due_at_ms <= now_ms:
-            _, _, lane = heapq.heappop(self._due)
-            if self._due_moment(lane, now_ms) > now_ms:  # somebody else has used the address meanwhile
-                self._schedule(lane, now_ms)
-                continue
-            lane.is_busy = True
-            _, _, host = heapq.heappop(lane.hosts)
-            return host
+        """A host that may be asked now; its rests are busy until it is given back by end() or leave()."""
+        while self._heap and self._heap[0][0] <= now_ms:
+            _, _, host = heapq.heappop(self._heap)
+            if self._claim(host, now_ms):
+                return host
         return None
 
-    def end(self, host: Host, now_ms: int, has_more: bool) -> None:
-        """Gives back a host whose request has ended: it and its address rest from now on."""
-        host.ready_at_ms = rested_at(now_ms, host.pause_ms)
-        self._slots[host.slot] = rested_at(now_ms, self._delay_ms)
+    def _claim(self, host: Host, now_ms: int) -> bool:
+        for rest in host.rests:
+            if rest.is_busy:
+                self._wait_for(host, rest, now_ms)
+                return False
+        late = self._find_late(host, now_ms)
+        if late is not None:
+            if host.sent_by is not late:
+                self._send_another(host, now_ms)
+            self._push(host, now_ms)
+            return False
+        host.sent_by = None
+        for rest in host.rests:
+            rest.is_busy = True
+        return True
+
+    def _find_late(self, host: Host, now_ms: int) -> Rest | None:
+        """The rest that has not rested for longest, or none, and then the address is held against other processes."""
+        late = max(host.rests, key=lambda rest: self._ready_at(rest, now_ms))
+        if self._ready_at(late, now_ms) > now_ms:
+            return late
+        address = host.rests[1]
+        if not self._slots.hold(address.slot):
+            address.ready_at_ms = now_ms + BUSY_ELSEWHERE_MS
+            return address
+        if self._ready_at(address, now_ms) > now_ms:  # another process has asked it since we looked
+            self._slots.release(address.slot, None)
+            return address
+        return None
+
+    def _wait_for(self, host: Host, rest: Rest, now_ms: int) -> None:
+        if host.sent_by is rest:  # somebody was quicker: it keeps its place
+            host.sent_by = None
+            rest.queue.appendleft(host)
+        else:
+            rest.queue.append(host)
+            self._send_another(host, now_ms)
+
+    def _send_another(self, host: Host, now_ms: int) -> None:
+        """Where a free rest had sent this host, which cannot use it now, the next of its queue gets the chance."""
+        rest, host.sent_by = host.sent_by, None
+        if rest is not None and not rest.is_busy:
+            self._send_first(rest, now_ms)
+
+    def _send_first(self, rest: Rest, now_ms: int) -> None:
+        if rest.queue:
+            host = rest.queue.popleft()
+            host.sent_by = rest
+            self._push(host, now_ms)
+
+    def end(self, host: Host, now_ms: int, total_ms: int, has_more: bool) -> None:
+        """Gives back a host whose request has ended after `total_ms`: its rests begin."""
+        by_response_ms = round(total_ms * self._response_factor)
+        longest_ms = max(host.pause_ms, by_response_ms)
+        own, address, *domain = host.rests
+        own.ready_at_ms = max(own.ready_at_ms, rested_at(now_ms, max(longest_ms, self._delay_for("host"))))
+        for rest in domain:
+            rest.ready_at_ms = max(own.ready_at_ms, rested_at(now_ms, self._delay_for("domain")))
+        by_address_ms = max(by_response_ms, self._delay_ms) if "address" in self._scope else 0
+        address.ready_at_ms = rested_at(now_ms, by_address_ms)
+        self._slots.release(address.slot, rested_at(now_ms, by_address_ms))
         self._give_back(host, now_ms, has_more)
 
     def leave(self, host: Host, now_ms: int, has_more: bool) -> None:
         """Gives back a host that was not asked after all."""
+        self._slots.release(host.rests[1].slot, None)
         self._give_back(host, now_ms, has_more)
 
     def _give_back(self, host: Host, now_ms: int, has_more: bool) -> None:
-        lane = self._lanes[host.slot]
-        lane.is_busy = False
-        if has_more:
-            heapq.heappush(lane.hosts, (host.ready_at_ms, next(self._arrivals), host))
-        if lane.hosts:
-            self._schedule(lane, now_ms)
-        else:
-            del self._lanes[host.slot]
+        for rest in host.rests:
+            rest.is_busy = False
+        for rest in host.rests:
+            self._send_first(rest, now_ms)
+        if has_more:  # behind those that waited
+            self._push(host, now_ms)
 
-    def _due_moment(self, lane: Lane, now_ms: int) -> int:
-        address_ready_at_ms = clamp(self._slots[lane.slot], now_ms, rested_at(0, self._delay_ms))
-        return max(address_ready_at_ms, lane.hosts[0][0])
+    def _delay_for(self, scope: str) -> int:
+        return self._delay_ms if scope in self._scope else 0
 
-    def _schedule(self, lane: Lane, now_ms: int) -> None:
-        lane.due_at_ms = self._due_moment(lane, now_ms)
-        heapq.heappush(self._due, (lane.due_at_ms, next(self._arrivals), lane))
+    def _ready_at(self, rest: Rest, now_ms: int) -> int:
+        if rest.slot < 0:
+            return rest.ready_at_ms
+        return max(rest.ready_at_ms, clamp(self._slots[rest.slot], now_ms, self._longest_ms))
 
-    def _is_valid(self, entry: tuple[int, int, Lane]) -> bool:
-        due_at_ms, _, lane = entry
-        return not lane.is_busy and bool(lane.hosts) and lane.due_at_ms == due_at_ms
+    def _push(self, host: Host, now_ms: int) -> None:
+        host.due_at_ms = max(self._ready_at(rest, now_ms) for rest in host.rests)
+        heapq.heappush(self._heap, (host.due_at_ms, next(self._arrivals), host))

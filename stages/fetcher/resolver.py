@@ -1,98 +1,128 @@
-"""Addresses of host names: from a hosts file or from the system's resolver, each name asked once a run.
+"""Addresses of host names: our own cache over DNS, with times to live, also for names that do not exist.
 
-libcurl never resolves a name, so the address that is judged here is the one that is connected to: a name whose
-answer changes between two look-ups (DNS rebinding) gains nothing.
+libcurl never resolves a name, so the address that is judged here is the one that is connected to. Look-ups go through
+dnspython, which speaks trio and gives the whole answer: times to live, of negative answers too (RFC 2308), which the
+system's resolver does not tell. The preferred kind of address is asked for first, the other only where there is none.
 """
 
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import ip_address
 from pathlib import Path
-from socket import IPPROTO_TCP, SOCK_STREAM
+from typing import NamedTuple
 
-import trio
+import dns.asyncresolver
+import dns.exception
+import dns.nameserver
+import dns.resolver
 
+from contract.config import Fetcher
 from contract.errors import BadConfiguration
-from stages.fetcher.exchange import DNS, FORBIDDEN_ADDRESS
+from stages.fetcher.addresses import Address, Gate, plain
+from stages.fetcher.hosts_file import read_hosts_file
+from stages.fetcher.reasons import DNS, DNS_TIMEOUT, FORBIDDEN_ADDRESS
 
-Address = IPv4Address | IPv6Address
-GLOBAL_UNICAST = IPv6Network("2000::/3")  # all that IANA has given out of the public IPv6 Internet
-
-
-def is_global(address: Address) -> bool:
-    """Whether the address is of the public Internet, forms that carry an IPv4 address inside included."""
-    if isinstance(address, IPv6Address):
-        inner = address.ipv4_mapped or address.sixtofour
-        if inner is not None:
-            return is_global(inner)
-        if address not in GLOBAL_UNICAST:
-            return False
-    return address.is_global and not (
-        address.is_multicast or address.is_reserved or address.is_unspecified or address.is_loopback or address.is_link_local
-    )
+SYSTEM_HOSTS = Path("/etc/hosts")
+TTL_MIN_S, TTL_MAX_S = 30, 86_400  # a name with no time to live is not looked up for every request, none is kept for ever
+TROUBLE_TTL_S = 60  # for how long a name that nobody could tell about is not asked for again
+ADDRESSES_MAX = 8  # of one name; more would only be tried where all those before are dead
+RECORD_TYPES = {"ipv4": "A", "ipv6": "AAAA"}
+FOREVER_MS = 1 << 62
 
 
-def choose(addresses: list[Address], allow_private: bool) -> tuple[Address | None, str]:
-    """The first address that may be asked, or none and the reason."""
-    if not addresses:
-        return None, DNS
-    allowed = addresses if allow_private else [address for address in addresses if is_global(address)]
-    return (plain(allowed[0]), "") if allowed else (None, FORBIDDEN_ADDRESS)
-
-
-def plain(address: Address) -> Address:
-    """The IPv4 address where an IPv6 one only maps it, so that politeness knows them as one."""
-    return getattr(address, "ipv4_mapped", None) or address
-
-
-def read_hosts_file(path: Path) -> dict[str, list[Address]]:
-    """Names and their addresses in the form of hosts(5)."""
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadConfiguration(f"fetcher.hosts_file {path}: expected a hosts file, found {error}") from None
-    hosts: dict[str, list[Address]] = {}
-    for number, line in enumerate(lines, 1):
-        words = line.partition("#")[0].split()
-        if not words:
-            continue
-        try:
-            address = ip_address(words[0])
-        except ValueError:
-            raise BadConfiguration(f"fetcher.hosts_file {path} line {number}: expected an address, found {words[0]!r}") from None
-        for name in words[1:]:
-            hosts.setdefault(name.lower().rstrip("."), []).append(address)
-    return hosts
+class Found(NamedTuple):
+    addresses: list[Address]  # those that may be asked, in the order of the answer
+    reason: str  # why there are none
+    expires_at_ms: int
 
 
 class Resolver:
-    def __init__(self, hosts_file: str, allow_private: bool):
-        self._hosts = read_hosts_file(Path(hosts_file)) if hosts_file else None
-        self._allow_private = allow_private
-        self._known: dict[str, list[Address]] = {}
+    def __init__(self, config: Fetcher, gate: Gate):
+        self._gate = gate
+        self._types = [RECORD_TYPES[family] for family in config.address_families]
+        self._is_replaced = bool(config.hosts_file)
+        self._hosts = read_hosts_file(Path(config.hosts_file)) if config.hosts_file else read_system_hosts()
+        self._resolver = None if self._is_replaced else make_resolver(config)
+        self._timeout_s = config.dns_timeout_s
+        self._known: dict[str, Found] = {}
 
-    def look_up(self, host: str) -> tuple[Address | None, str] | None:
-        """Address, or none and the reason, where that needs no waiting; else nothing."""
+    def look_up(self, host: str, now_ms: int) -> Found | None:
+        """What is known without asking anybody, or nothing."""
+        known = self._known.get(host)
+        if known is not None and known.expires_at_ms > now_ms:
+            return known
         addresses = self._at_hand(host)
-        return None if addresses is None else choose(addresses, self._allow_private)
-
-    async def resolve(self, host: str) -> tuple[Address | None, str]:
-        if self._at_hand(host) is None:
-            self._known[host] = await ask_system(host)
-        return choose(self._at_hand(host), self._allow_private)
+        return None if addresses is None else self._keep(host, addresses, DNS, FOREVER_MS)
 
     def _at_hand(self, host: str) -> list[Address] | None:
         try:
             return [ip_address(host)]
         except ValueError:
-            pass
-        if self._hosts is not None:
-            return self._hosts.get(host, [])  # what is not in the file does not exist
-        return self._known.get(host)
+            return self._hosts.get(host, [] if self._is_replaced else None)
+
+    async def resolve(self, host: str, now_ms: int) -> Found:
+        """Asks for the addresses of a name, unless they are known and still hold."""
+        found = self.look_up(host, now_ms)
+        return found if found is not None else self._keep(host, *await self._ask(host, now_ms))
+
+    def _keep(self, host: str, addresses: list[Address], reason: str, expires_at_ms: int) -> Found:
+        allowed = [plain(address) for address in addresses if self._gate.lets(address)][:ADDRESSES_MAX]
+        why = "" if allowed else FORBIDDEN_ADDRESS if addresses else reason
+        found = self._known[host] = Found(allowed, why, expires_at_ms)
+        return found
+
+    async def _ask(self, host: str, now_ms: int) -> tuple[list[Address], str, int]:
+        reason, ttl_s = DNS, TTL_MAX_S
+        for kind in self._types:
+            try:
+                answer = await self._resolver.resolve(host + ".", kind, search=False, lifetime=self._timeout_s)
+                return [ip_address(row.address) for row in answer], "", expiry(now_ms, ttl_of(answer.response))
+            except dns.resolver.NXDOMAIN as error:
+                return [], DNS, expiry(now_ms, min((ttl_of(response) for response in error.responses().values()), default=0))
+            except dns.resolver.NoAnswer as error:
+                ttl_s = min(ttl_s, ttl_of(error.response()))
+            except (dns.resolver.NoNameservers, dns.exception.Timeout, OSError):
+                reason, ttl_s = DNS_TIMEOUT, TROUBLE_TTL_S
+            except (dns.exception.DNSException, ValueError):  # a name that DNS cannot hold, an answer that is none
+                ttl_s = TROUBLE_TTL_S
+        return [], reason, expiry(now_ms, ttl_s)
 
 
-async def ask_system(host: str) -> list[Address]:
-    """The system resolver's addresses in its order (RFC 6724), none where it knows none."""
+def ttl_of(response) -> int:
+    """The shortest time to live on the way to the answer; of a negative one, what its zone says."""
     try:
-        found = await trio.socket.getaddrinfo(host, None, type=SOCK_STREAM, proto=IPPROTO_TCP)
-    except (OSError, UnicodeError):
-        return []
-    return [ip_address(place[0]) for _, _, _, _, place in found]
+        return response.resolve_chaining().minimum_ttl
+    except dns.exception.DNSException:  # a chain that leads in a circle
+        return 0
+
+
+def expiry(now_ms: int, ttl_s: int) -> int:
+    return now_ms + min(max(ttl_s, TTL_MIN_S), TTL_MAX_S) * 1000
+
+
+def read_system_hosts() -> dict[str, list[Address]]:
+    """The machine's own names, as every program on it knows them."""
+    try:
+        return read_hosts_file(SYSTEM_HOSTS)
+    except BadConfiguration:
+        return {}
+
+
+def make_resolver(config: Fetcher) -> dns.asyncresolver.Resolver:
+    try:
+        resolver = dns.asyncresolver.Resolver(configure=not config.dns_servers)
+    except dns.resolver.NoResolverConfiguration:
+        raise BadConfiguration("the system names no DNS server: set fetcher.dns_servers, or fetcher.hosts_file") from None
+    if config.dns_servers:
+        resolver.nameservers = [read_name_server(text) for text in config.dns_servers]
+    resolver.timeout = max(0.1, config.dns_timeout_s / 2)  # of one try: a lost packet is not a lost name
+    return resolver
+
+
+def read_name_server(text: str) -> dns.nameserver.Do53Nameserver:
+    """A name server given as an address, with a port behind a colon or without."""
+    host, colon, port = text.rpartition(":")
+    if not colon or "]" in port or host.count(":") and not host.startswith("["):
+        host, port = text, "53"
+    try:
+        return dns.nameserver.Do53Nameserver(str(ip_address(host.strip("[]"))), int(port))
+    except ValueError:
+        raise BadConfiguration(f"fetcher.dns_servers: expected an address such as 192.0.2.1 or [2001:db8::1]:53, found {text!r}") from None

@@ -1,4 +1,4 @@
-"""Servers of the list while they are fetched: what is left to ask, by which rules, and how often they failed in a row."""
+"""Servers while they are fetched: what is left to ask, by which rules, and how often they failed in a row."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -9,8 +9,12 @@ from contract.robots import Rules
 from contract.tables import ANSWERED, FAILED
 from contract.url import host_of, server_of
 from contract.warc import parse_response
+from stages.fetcher.addresses import Address
+from stages.fetcher.exchange import Origin
 from stages.fetcher.politeness import Host, rested_at
 from stages.fetcher.resume import Past
+
+SLOW_LEAST_MS, SLOW_MOST_MS = 1_000, 600_000  # the pause after a 429 or 503 that says nothing more
 
 
 @dataclass(frozen=True)
@@ -19,6 +23,7 @@ class Known:
     robots_text: bytes | None = None  # none where unknown or expired
     delay_ms: int = 0
     last_request_at_ms: int = 0
+    ready_at_ms: int = 0  # before which it has asked not to be asked
     failures: int = 0
 
 
@@ -28,16 +33,20 @@ class Server:
         self.urls: deque[str] = deque()
         self.failures = known.failures
         self.is_left_alone = False  # for the rest of the cycle
+        self.is_away = False  # its robots.txt is being asked for at another host, where a redirect leads
+        self.drops_connections = False  # kept ones turn out dead when they are used
+        self.home: HostWork | None = None
         self.robots_url = name + robots.PATH
         self._robots_text = known.robots_text
         self._robots_redirects = 0
         self._rules: Rules | None = None
         self._allowed = ""  # the first URL, once the rules have allowed it
+        self._origin: Origin | None = None
         self._config = config
 
     @property
     def has_more(self) -> bool:
-        return bool(self.urls) and not self.is_left_alone
+        return bool(self.urls) and not self.is_left_alone and not self.is_away
 
     @property
     def needs_robots(self) -> bool:
@@ -53,6 +62,11 @@ class Server:
     @property
     def delay_ms(self) -> int:
         return round(self.rules.delay_s * 1000)
+
+    def origin_at(self, address: str, agent: str) -> Origin:
+        if self._origin is None or self._origin.address != address:
+            self._origin = Origin(self.name, address, agent)
+        return self._origin
 
     def pop_forbidden(self) -> str | None:
         """Takes the first URL off the queue if the rules forbid it."""
@@ -85,16 +99,30 @@ class Server:
 
 
 class HostWork(Host):
-    """The servers of one host, asked in turn."""
+    """The servers of one host, asked in turn, and errands for servers of other hosts whose robots.txt lies here."""
 
-    def __init__(self, name: str, pause_ms: int):
-        super().__init__(name, pause_ms)
+    def __init__(self, name: str):
+        super().__init__(name)
         self.servers: deque[Server] = deque()
-        self.address = ""
+        self.errands: deque[Server] = deque()
+        self.is_active = False  # being resolved, waiting for its turn, or asked
+        self.addresses: list[Address] = []
+        self.expires_at_ms = 0
+        self.dns_ms = 0
+        self.rested_since_ms = 0
+        self._slow_ms = 0
+
+    @property
+    def address(self) -> Address:
+        return self.addresses[0]
 
     @property
     def has_more(self) -> bool:
-        return any(server.has_more for server in self.servers)
+        return bool(self.errands) or any(server.has_more for server in self.servers)
+
+    def add(self, server: Server) -> None:
+        server.home = self
+        self.servers.append(server)
 
     def next_server(self) -> Server | None:
         """The server whose turn it is; those that are done with are dropped."""
@@ -104,6 +132,17 @@ class HostWork(Host):
                 return self.servers[-1]
             self.servers.popleft()
         return None
+
+    def slow_down(self, now_ms: int, retry_after_s: int) -> None:
+        """Rests as long as the server asked, or else twice as long as before."""
+        self._slow_ms = min(max(SLOW_LEAST_MS, 2 * max(self._slow_ms, self.pause_ms)), SLOW_MOST_MS)
+        self.rest_until(rested_at(now_ms, max(self._slow_ms, retry_after_s * 1000)))
+
+    def speed_up(self, now_ms: int) -> None:
+        """After an answer, half of the slowness is forgiven."""
+        self._slow_ms //= 2
+        if self._slow_ms >= SLOW_LEAST_MS // 4:
+            self.rest_until(rested_at(now_ms, self._slow_ms))
 
 
 def gather_work(urls: list[str], known: dict[str, Known], past: list[Past], config: Fetcher, now_ms: int, *,
@@ -118,27 +157,27 @@ def gather_work(urls: list[str], known: dict[str, Known], past: list[Past], conf
         if url not in done:
             servers[name].urls.append(url)
     for event in past:
-        server = servers.get(server_of(event.url))
+        server = servers.get(event.robots_of or server_of(event.url))
         if server is not None:
             server.note(event.outcome)
-            if event.is_robots:
+            if event.robots_of:
                 server.note_robots(event.url, event.outcome, event.block)
     hosts: dict[str, HostWork] = {}
-    delay_ms = round(config.delay_s * 1000)
     for server in servers.values():
         if server.has_more:
-            host = hosts.setdefault(host_of(server.name), HostWork(host_of(server.name), delay_ms))
-            host.servers.append(server)
-            place(host, server, known.get(server.name, Known()), delay_ms, now_ms, is_resumed)
+            name = host_of(server.name)
+            host = hosts.setdefault(name, HostWork(name))
+            host.add(server)
+            place(host, server, known.get(server.name, Known()), config, now_ms, is_resumed)
     return list(hosts.values())
 
 
-def place(host: HostWork, server: Server, known: Known, delay_ms: int, now_ms: int, is_resumed: bool) -> None:
+def place(host: HostWork, server: Server, known: Known, config: Fetcher, now_ms: int, is_resumed: bool) -> None:
     """Holds the host back for what it was asked last, by an earlier cycle or by an attempt that broke off."""
-    pause_ms = max(delay_ms, known.delay_ms)
-    host.ready_at_ms = max(host.ready_at_ms, rested_at(min(known.last_request_at_ms, now_ms), pause_ms))
+    pause_ms = max(round(config.delay_s * 1000), known.delay_ms)
+    host.rest_until(max(known.ready_at_ms, rested_at(min(known.last_request_at_ms, now_ms), pause_ms)))
     if is_resumed:
         if not server.needs_robots:
             host.rest_at_least(server.delay_ms)
         # Which requests were in flight when the attempt broke off is not on record: every host rests once.
-        host.ready_at_ms = max(host.ready_at_ms, rested_at(now_ms, max(pause_ms, host.pause_ms)))
+        host.rest_until(rested_at(now_ms, max(pause_ms, host.pause_ms)))

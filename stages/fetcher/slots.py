@@ -3,8 +3,12 @@
 The file `slots` of a crawl folder is an array of little-endian u64, milliseconds since the epoch, indexed by a hash of
 the address (IPv6 by its /64, which is one customer). Two addresses that share a slot only slow each other down, and
 a file that was lost or damaged costs at most one delay too few: every value is clamped by its reader.
+
+While more than one fetcher process may run, each holds a lock on the slot's bytes during a request, of the kind that
+belongs to the open file (OFD, fcntl(2)): it never waits for one, and the kernel frees those of the dead.
 """
 
+import fcntl
 import mmap
 import os
 import struct
@@ -17,6 +21,8 @@ SLOTS = 1 << 16
 _MOMENT = struct.Struct("<Q")
 FILE_BYTES = SLOTS * _MOMENT.size
 IPV6_NETWORK_BYTES = 8  # of 16: the /64
+F_OFD_SETLK = 37  # Linux; the module fcntl has no name for it before Python 3.12's builds
+_FLOCK = struct.Struct("hhqqi4x")  # struct flock on 64-bit Linux: type, whence, start, length, pid
 
 
 def slot_of(address: IPv4Address | IPv6Address) -> int:
@@ -38,32 +44,56 @@ class MemorySlots:
     def __getitem__(self, slot: int) -> int:
         return self._moments.get(slot, 0)
 
-    def __setitem__(self, slot: int, ready_at_ms: int) -> None:
-        self._moments[slot] = ready_at_ms
+    def hold(self, slot: int) -> bool:
+        return True
+
+    def release(self, slot: int, ready_at_ms: int | None) -> None:
+        """Ends a hold; the moment is written unless nothing was asked."""
+        if ready_at_ms is not None:
+            self._moments[slot] = ready_at_ms
 
     def close(self) -> None:
         pass
 
 
 class FileSlots:
-    """The table of a crawl folder, shared through the page cache; made, or brought to its size, where needed."""
+    """The table in a file, shared through the page cache; made, or brought to its size, where needed."""
 
-    def __init__(self, path: Path):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    def __init__(self, path: Path, *, is_shared: bool = False):
+        self._is_shared = is_shared
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            if os.fstat(descriptor).st_size != FILE_BYTES:
-                os.ftruncate(descriptor, FILE_BYTES)
+            if os.fstat(self._descriptor).st_size != FILE_BYTES:
+                os.ftruncate(self._descriptor, FILE_BYTES)
             # Written blocks now, not a bus error later where the disk is full.
-            os.posix_fallocate(descriptor, 0, FILE_BYTES)
-            self._map = mmap.mmap(descriptor, FILE_BYTES)
-        finally:
-            os.close(descriptor)
+            os.posix_fallocate(self._descriptor, 0, FILE_BYTES)
+            self._map = mmap.mmap(self._descriptor, FILE_BYTES)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
 
     def __getitem__(self, slot: int) -> int:
         return _MOMENT.unpack_from(self._map, slot * _MOMENT.size)[0]
 
-    def __setitem__(self, slot: int, ready_at_ms: int) -> None:
-        _MOMENT.pack_into(self._map, slot * _MOMENT.size, ready_at_ms)
+    def hold(self, slot: int) -> bool:
+        """Whether no other process is asking the address; true until release()."""
+        return not self._is_shared or self._lock(slot, fcntl.F_WRLCK)
+
+    def release(self, slot: int, ready_at_ms: int | None) -> None:
+        """Ends a hold; the moment is written unless nothing was asked."""
+        if ready_at_ms is not None:
+            _MOMENT.pack_into(self._map, slot * _MOMENT.size, ready_at_ms)
+        if self._is_shared:
+            self._lock(slot, fcntl.F_UNLCK)
+
+    def _lock(self, slot: int, kind: int) -> bool:
+        wanted = _FLOCK.pack(kind, os.SEEK_SET, slot * _MOMENT.size, _MOMENT.size, 0)
+        try:
+            fcntl.fcntl(self._descriptor, F_OFD_SETLK, wanted)
+        except BlockingIOError:
+            return False
+        return True
 
     def close(self) -> None:
         self._map.close()
+        os.close(self._descriptor)

@@ -2,10 +2,7 @@
 
 from collections import Counter
 
-from contract.tables import ANSWERED, FAILED, REFUSED, ROBOTS
-from stages.fetcher.exchange import DNS, FORBIDDEN_ADDRESS, REJECT_DOMAINS
-
-WITHOUT_REQUEST = (DNS, FORBIDDEN_ADDRESS, REJECT_DOMAINS, ROBOTS)  # reasons that are known before anything is sent
+from contract.tables import ANSWERED, FAILED, REFUSED
 
 
 class Tally:
@@ -15,13 +12,13 @@ class Tally:
         self._requests = self._robots_requests = self._bytes = 0
         self.errors: Counter[str] = Counter()
 
-    def count(self, outcome: str, reason: str, response_bytes: int, *, is_robots: bool, is_final: bool) -> None:
-        """Takes one exchange or outcome; `is_final` says that it ends a URL of the list."""
+    def count(self, outcome: str, reason: str, response_bytes: int, *, is_asked: bool, is_robots: bool, is_final: bool) -> None:
+        """Takes one exchange, or an outcome where nobody was asked; `is_final` says that it ends a URL of the list."""
         if is_final:
             self._outcomes[outcome] += 1
         if reason:
             self.errors[reason] += 1
-        if reason not in WITHOUT_REQUEST:
+        if is_asked:
             self._requests += 1
             self._robots_requests += is_robots
         self._bytes += response_bytes

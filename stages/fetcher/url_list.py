@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from contract import names
 from contract.errors import Usage
@@ -15,7 +16,21 @@ from storage.tables import column, read_table
 
 # The list's URLs go into requests and WARC headers as they are: nothing in them may end a line.
 _SAFE_URL = re.compile(r"https?://[!-~]+/[!-~]*")
+_SAFE_VALUE = re.compile(r"[!-~](?:[ -~]{0,998}[!-~])?")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class Earlier(NamedTuple):
+    """What an earlier visit left of a page that is visited again."""
+    etag: str = ""
+    last_modified: str = ""
+    payload_digest: str = ""
+    fetched_at_ms: int = 0
+
+    def conditions(self) -> tuple[str, ...]:
+        """The headers that ask for the page only if it has changed (RFC 9110 13.1)."""
+        pairs = (("If-None-Match", self.etag), ("If-Modified-Since", self.last_modified))
+        return tuple(f"{name}: {value}" for name, value in pairs if _SAFE_VALUE.fullmatch(value))
 
 
 def read_scheduled(folder: Path) -> list[str]:

@@ -4,25 +4,29 @@ import heapq
 
 from hypothesis import given, settings, strategies as st
 
+from contract.config import DELAY_SCOPES, Fetcher
 from stages.fetcher.politeness import Host, Politeness
 from stages.fetcher.slots import MemorySlots
 
 hosts = st.lists(
-    st.tuples(st.integers(0, 3), st.integers(0, 3000), st.integers(0, 5000), st.integers(1, 4)), min_size=1, max_size=12,
-)  # slot, crawl-delay, first readiness, requests
+    st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 3000), st.integers(0, 5000), st.integers(1, 4)),
+    min_size=1, max_size=12,
+)  # slot, domain, crawl-delay, first readiness, requests
+scopes = st.sets(st.sampled_from(DELAY_SCOPES))
 
 
 @settings(max_examples=150, deadline=None)
-@given(hosts, st.integers(0, 1500), st.integers(1, 5), st.randoms(use_true_random=False))
-def test_pauses_hold_and_nobody_starves(given_hosts, delay_ms, transfers_max, dice):
-    politeness = Politeness(MemorySlots(), delay_ms)
+@given(hosts, scopes, st.integers(0, 1500), st.integers(1, 5), st.sampled_from((0.0, 1.0, 3.0)), st.randoms(use_true_random=False))
+def test_pauses_hold_and_nobody_starves(given_hosts, scope, delay_ms, transfers_max, factor, dice):
+    config = Fetcher(delay_s=delay_ms / 1000, delay_scope=tuple(scope), delay_response_factor=factor)
+    politeness = Politeness(MemorySlots(), config)
     left, flights, now_ms, waited = {}, [], 0, 0
-    by_host: dict[str, list[tuple[int, int]]] = {}
-    by_slot: dict[int, list[tuple[int, int]]] = {}
-    for number, (slot, crawl_delay_ms, ready_at_ms, requests) in enumerate(given_hosts):
-        host = Host(str(number), max(delay_ms, crawl_delay_ms), ready_at_ms)
+    spans: dict[tuple[str, object], list[tuple[int, int, int]]] = {}
+    for number, (slot, domain, crawl_delay_ms, ready_at_ms, requests) in enumerate(given_hosts):
+        host = Host(str(number), ready_at_ms)
+        host.rest_at_least(crawl_delay_ms)
         left[host.name] = requests
-        politeness.admit(host, slot, 0)
+        politeness.admit(host, slot, str(domain), 0)
     while any(left.values()) or flights:
         while len(flights) < transfers_max and (host := politeness.take(now_ms)):
             assert now_ms >= host.ready_at_ms
@@ -36,13 +40,20 @@ def test_pauses_hold_and_nobody_starves(given_hosts, delay_ms, transfers_max, di
         now_ms = max(now_ms, min(moments))
         while flights and flights[0][0] <= now_ms:
             _, name, started_ms, host = heapq.heappop(flights)
-            by_host.setdefault(name, []).append((started_ms, now_ms))
-            by_slot.setdefault(host.slot, []).append((started_ms, now_ms))
-            politeness.end(host, now_ms, has_more=left[name] > 0)
+            slot, domain, crawl_delay_ms, _, _ = given_hosts[int(name)]
+            by_response_ms = round((now_ms - started_ms) * factor)
+            host_pause_ms = max(crawl_delay_ms, by_response_ms)
+            for kind, key, pause_ms in (
+                ("host", name, host_pause_ms), ("address", slot, by_response_ms if "address" in scope else 0), ("domain", domain, host_pause_ms),
+            ):
+                longest_ms = max(pause_ms, delay_ms if kind in scope else 0)
+                spans.setdefault((kind, key), []).append((started_ms, now_ms, longest_ms))
+            politeness.end(host, now_ms, now_ms - started_ms, has_more=left[name] > 0)
         waited += 1
         assert waited < 1000
-    for spans, pause_of in ((by_host, lambda name: max(delay_ms, given_hosts[int(name)][1])), (by_slot, lambda slot: delay_ms)):
-        for key, requests in spans.items():
-            requests.sort()
-            for (_, ended_ms), (started_ms, _) in zip(requests, requests[1:]):
-                assert started_ms >= ended_ms + pause_of(key)
+    for (kind, _), requests in spans.items():
+        if kind == "domain" and kind not in scope:
+            continue
+        requests.sort()
+        for (_, ended_ms, pause_ms), (started_ms, _, _) in zip(requests, requests[1:]):
+            assert started_ms >= ended_ms + pause_ms

@@ -1,6 +1,7 @@
 """What goes over the wire and what is stored of it: requests, answers of every kind, and every reason of failure."""
 
 import gzip
+import errno
 import io
 import random
 import resource
@@ -16,8 +17,10 @@ from fastwarc.warc import ArchiveIterator, WarcRecordType
 from contract import names, warc
 from contract.url import server_of
 from contract.warc import parse_response
-from stages.fetcher.engine import allow_descriptors, reason_of
-from stages.fetcher.exchange import Exchange
+from stages.fetcher.bodies import Bodies
+from stages.fetcher.descriptors import DESCRIPTORS_SPARE, allow_connections
+from stages.fetcher.engine import reason_of
+from stages.fetcher.exchange import Exchange, Limits, Origin
 from stages.fetcher.identity import find_version
 from stages.fetcher.servers import Known
 from storage.frames import read_member
@@ -122,8 +125,8 @@ def then(data: bytes, act):
     (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 2000 + b"\r\n", "too_long_headers", None),
     (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 120_000 + b"\r\n\r\n", "too_long_headers", None),
     (b"HTTP/1.1 100 Go on\r\n\r\n" * 1000, "too_long_headers", None),
-    (hold, "timeout", None),
-    (then(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart", hold), "timeout", "time"),
+    (hold, "timeout_total", None),
+    (then(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart", hold), "timeout_total", "time"),
 ])
 def test_a_failure_has_its_reason_and_keeps_what_came_after_the_head(tmp_path, answer, reason, truncated):
     record = fetch_one(tmp_path / "out", answer, header_max_bytes=8192, total_timeout_s=1.0, connect_timeout_s=1.0)
@@ -145,7 +148,7 @@ def test_servers_that_are_not_there_or_not_allowed(tmp_path):
     result = fetch(tmp_path / "b", urls[2:], hosts, known=known, allow_private_addresses=False)
     found = {url: outcome_of(record) for folder in "ab" for url, record in finals_in(tmp_path / folder).items()}
     assert found == {
-        urls[0]: ("failed", "connect"), urls[1]: ("failed", "dns"),
+        urls[0]: ("failed", "connection_refused"), urls[1]: ("failed", "dns"),
         urls[2]: ("refused", "forbidden_address"), urls[3]: ("refused", "forbidden_address"),
     }
     assert result.counts["requests"] == 0 and result.counts["refused"] == 2
@@ -262,23 +265,24 @@ def test_other_tools_open_the_files(tmp_path, compression):
 
 def test_every_libcurl_error_has_a_reason():
     reasons = {reason_of(code, "") for code in range(1, 120)}
-    assert reasons == {"dns", "connect", "timeout", "empty", "disconnect", "too_long_headers", "tls", "bad_http"}
+    assert reasons == {"dns", "unreachable", "timeout_connect", "empty", "disconnect", "too_long_headers", "tls", "bad_http"}
+    assert reason_of(7, "", errno.ECONNREFUSED) == "connection_refused"
 
 
-def test_a_header_section_may_come_in_any_pieces():
-    exchange = Exchange("http://a/", "127.0.0.1", "C/1", 100, 10)
+def test_a_header_section_may_come_in_any_pieces(tmp_path):
+    exchange = Exchange(Origin("http://a", "127.0.0.1", "C/1"), "http://a/", Limits(100, 10), Bodies(tmp_path, 100))
     for line in (b"HTTP/1.1 200\n", b"A: b\r\r\n", b"\r\r\n", b"\r\n", b"Trailer: " + b"x" * 500):
         assert exchange.take_header(line)
     exchange.end("")
-    assert exchange.response_block() == b"HTTP/1.1 200\r\nA: b\r\n\r\n" and exchange.outcome == "answered"
+    assert exchange.response_head() == b"HTTP/1.1 200\r\nA: b\r\n\r\n" and exchange.outcome == "answered"
 
 
-def test_the_limit_on_open_files_limits_the_transfers():
+def test_the_limit_on_open_files_limits_the_connections():
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (200, before[1]))
-        assert allow_descriptors(300) == 300  # raised
-        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 364
-        assert allow_descriptors(before[1] + 1000) == before[1] - 64
+        assert allow_connections(300) == 300  # raised
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 300 + DESCRIPTORS_SPARE
+        assert allow_connections(before[1] + 1000) == before[1] - DESCRIPTORS_SPARE
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)

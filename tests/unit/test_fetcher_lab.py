@@ -21,6 +21,7 @@ from contract import crawl_folder, names, warc
 from contract.command import run
 from contract.config import Fetcher
 from contract.crawl_folder import hold_lock
+from contract.url import Keys
 from contract.warc import Record
 from stages.fetcher.__main__ import main
 from stages.fetcher.download import Job, Result, download
@@ -102,16 +103,18 @@ class RawServer:
                 if self._tls:
                     connection = self._tls.wrap_socket(connection, server_side=True)
                 with connection:
-                    self._exchange(connection)
+                    while self._exchange(connection):
+                        pass
         except OSError:
             pass  # the client went away, which is its right
 
-    def _exchange(self, connection: socket.socket) -> None:
+    def _exchange(self, connection: socket.socket) -> bool:
+        """Answers a request; whether another may follow on the same connection."""
         raw = b""
         while b"\r\n\r\n" not in raw:
             piece = connection.recv(65536)
             if not piece:
-                return
+                return False
             raw += piece
         seen = Seen(raw, time.monotonic())
         with self._changed:
@@ -127,8 +130,16 @@ class RawServer:
         with self._changed:
             self._busy -= 1
             seen.ended_s = time.monotonic()
-        if not callable(answer):
-            connection.sendall(answer)
+        if callable(answer):
+            return False
+        connection.sendall(answer)
+        return has_whole_body(answer)
+
+
+def has_whole_body(answer: bytes) -> bool:
+    head, _, body = answer.partition(b"\r\n\r\n")
+    found = re.search(rb"\r\ncontent-length: *(\d+)(?:\r|$)", head.lower())
+    return bool(found) and int(found[1]) == len(body)
 
 
 def pages_of(pages: dict[str, bytes], robots: bytes = NO_ROBOTS):
@@ -141,16 +152,18 @@ def settings_for(folder: Path, hosts: dict[str, str], **settings) -> Fetcher:
     hosts_file.write_text("".join(f"{address} {name}\n" for name, address in hosts.items()))
     return Fetcher(**{
         "contact": "https://example.org/bot", "delay_s": 0.0, "connect_timeout_s": 5.0, "total_timeout_s": 10.0,
-        "allow_private_addresses": True, "hosts_file": str(hosts_file), "cycle_max_s": PATIENCE_S, **settings,
+        "delay_response_factor": 0.0, "retries_max": 0, "allow_private_addresses": True, "hosts_file": str(hosts_file), "cycle_max_s": PATIENCE_S, **settings,
     })
 
 
-def fetch(folder: Path, urls: list[str], hosts: dict[str, str], *, known=None, slots=None, lines=None, left_out=(), **settings) -> Result:
+def fetch(folder: Path, urls: list[str], hosts: dict[str, str], *, known=None, slots=None, lines=None, refused=None, earlier=None,
+          **settings) -> Result:
     """Fetches in this process into `folder`."""
     make_folder(folder)
     config = settings_for(folder, hosts, **settings)
     lines = [] if lines is None else lines
-    job = Job(folder, urls, known or {}, config, frozenset(left_out), "test", slots or MemorySlots(), lambda *line: lines.append(line))
+    job = Job(folder, urls, known or {}, config, refused or {}, "test", slots or MemorySlots(), Keys(0).domain,
+              lambda *line: lines.append(line), earlier or {})
     return download(job)
 
 

@@ -11,7 +11,8 @@ from contract.config import Fetcher, Scope, from_tables
 from contract.errors import BadConfiguration
 from contract.tables import URL_LIST
 from contract.url import Keys
-from stages.fetcher.__main__ import hold_folder, left_out
+from stages.fetcher.__main__ import hold_folder
+from stages.fetcher.choice import refuse_before
 from stages.fetcher.identity import find_version, user_agent
 from stages.fetcher.url_list import read_list
 from storage.publish import verify
@@ -23,7 +24,7 @@ from tests.unit.test_fetcher_lab import RawServer, fetch, finals_in, ok, outcome
 def hosts(tmp_path):
     path = tmp_path / "hosts"
     path.write_text("127.0.0.1 one.test\n")
-    return override(delay_s=0, hosts_file=path, allow_private_addresses=True)
+    return override(delay_s=0, hosts_file=path, allow_private_addresses=True, contact="https://example.org/bot", retries_max=0)
 
 
 def test_a_text_is_read_line_by_line_and_junk_is_named(tmp_path, capsys):
@@ -47,7 +48,6 @@ def test_a_list_of_one_s_own_is_fetched_and_told(tmp_path, hosts):
         done = run_fetcher(path, "--out", tmp_path / "out", *hosts)
         again = run_here(path, "--out", tmp_path / "out", *hosts)
     assert done.returncode == 0 and "line 2 passed over" in done.stderr
-    assert "fetcher.contact is not set" in done.stderr and done.stderr.count("contact") == 1
     lines = sorted(line.split() for line in done.stdout.splitlines())
     assert [(what, size, url) for what, size, _, url in lines] == [
         ("200", str(len(ok(b"abc"))), f"{origin}/a"), ("500", "38", f"{origin}/b"), ("not_reached:dns", "0", "http://nowhere.test/"),
@@ -118,8 +118,15 @@ def test_the_agent_cannot_smuggle_a_header():
 
 def test_a_domain_that_is_left_out_is_never_asked(tmp_path):
     """Its owner complained after its URLs were known: nothing goes there, not even a request for robots.txt."""
-    result = fetch(tmp_path / "out", ["http://www.gone.test/a", "http://www.gone.test/b"], {}, left_out=["http://www.gone.test"])
-    assert result.counts["refused"] == 2 and result.counts["requests"] == 0
-    assert {outcome_of(record) for record in records_in(tmp_path / "out")[1:]} == {("refused", "reject_domains")}
-    urls = ["http://www.gone.test/a", "http://here.test/", "https://gone.test:8/"]
-    assert left_out(urls, Scope(reject_domains=("Gone.test",)), Keys(0)) == {"http://www.gone.test", "https://gone.test:8"}
+    urls = ["http://www.gone.test/a", "http://here.test/", "https://gone.test:8/", "http://here.test/a/photo.JPG?x=1", "http://here.test/jpg"]
+    refused = refuse_before(urls, Scope(reject_domains=("Gone.test",), reject_extensions=(".jpg",)), Keys(0))
+    assert refused == {urls[0]: "reject_domains", urls[2]: "reject_domains", urls[3]: "reject_extensions"}
+    result = fetch(tmp_path / "out", list(refused), {}, refused=refused)
+    assert result.counts["refused"] == 3 and result.counts["requests"] == 0
+    assert {record.url: outcome_of(record)[1] for record in records_in(tmp_path / "out")[1:]} == refused
+
+
+def test_nobody_is_asked_without_an_address_where_the_crawler_can_be_reached(tmp_path):
+    (tmp_path / "urls.txt").write_text("http://one.test/\n")
+    done = run_here(tmp_path / "urls.txt", "--out", tmp_path / "out")
+    assert done.returncode == 78 and "--set fetcher.contact=" in done.stderr and not (tmp_path / "out").exists()

@@ -6,12 +6,13 @@ from ipaddress import ip_address
 from itertools import pairwise
 
 import pytest
-import trio
 
+from contract.config import Fetcher
 from contract.errors import BadConfiguration
-from stages.fetcher import resolver
+from stages.fetcher.addresses import Gate, is_global
+from stages.fetcher.hosts_file import read_hosts_file
 from stages.fetcher.politeness import Host, Politeness, rested_at
-from stages.fetcher.resolver import choose, is_global, read_hosts_file
+from stages.fetcher.resolver import Resolver
 from stages.fetcher.servers import Known
 from stages.fetcher.slots import FILE_BYTES, FileSlots, MemorySlots, clamp, slot_of
 from tests.unit.test_fetcher_lab import NO_ROBOTS, RawServer, fetch, ok
@@ -19,49 +20,59 @@ from tests.unit.test_fetcher_lab import NO_ROBOTS, RawServer, fetch, ok
 DELAY_MS = 1000
 
 
+def polite(slots=None, **settings) -> Politeness:
+    return Politeness(slots or MemorySlots(), Fetcher(**{"delay_s": DELAY_MS / 1000, "delay_response_factor": 0.0, **settings}))
+
+
+def host_with_delay(name: str, pause_ms: int) -> Host:
+    host = Host(name)
+    host.rest_at_least(pause_ms)
+    return host
+
+
 def test_one_request_at_a_time_and_a_pause_after_each():
-    politeness = Politeness(MemorySlots(), DELAY_MS)
-    host = Host("a", DELAY_MS)
-    politeness.admit(host, 1, 0)
+    politeness = polite()
+    host = Host("a")
+    politeness.admit(host, 1, "d", 0)
     assert politeness.take(0) is host and politeness.take(10**9) is None and politeness.next_at() is None
-    politeness.end(host, 500, has_more=True)
+    politeness.end(host, 500, 0, has_more=True)
     assert politeness.next_at() == 500 + DELAY_MS + 1
     assert politeness.take(500 + DELAY_MS) is None and politeness.take(501 + DELAY_MS) is host
 
 
 def test_hosts_of_one_address_share_its_pause_and_take_turns():
-    politeness = Politeness(MemorySlots(), DELAY_MS)
-    hosts = [Host(name, DELAY_MS) for name in "abc"]
+    politeness = polite()
+    hosts = [Host(name) for name in "abc"]
     for host in hosts:
-        politeness.admit(host, 7, 0)
+        politeness.admit(host, 7, "d", 0)
     order, now_ms = [], 0
     for _ in range(6):
         host = politeness.take(now_ms)
         assert politeness.take(now_ms) is None
         order.append(host.name)
-        politeness.end(host, now_ms, has_more=True)
+        politeness.end(host, now_ms, 0, has_more=True)
         now_ms = politeness.next_at()
     assert order == list("abcabc") and now_ms == 6 * (DELAY_MS + 1)
 
 
 def test_a_slow_host_holds_up_neither_its_neighbours_nor_others():
-    politeness = Politeness(MemorySlots(), DELAY_MS)
-    slow, neighbour, other = Host("slow", 60_000), Host("neighbour", DELAY_MS), Host("other", DELAY_MS)
-    politeness.admit(slow, 1, 0)
-    politeness.admit(neighbour, 1, 0)
-    politeness.admit(other, 2, 0)
+    politeness = polite()
+    slow, neighbour, other = host_with_delay("slow", 60_000), Host("neighbour"), Host("other")
+    politeness.admit(slow, 1, "d", 0)
+    politeness.admit(neighbour, 1, "d", 0)
+    politeness.admit(other, 2, "d", 0)
     assert politeness.take(0) is slow and politeness.take(0) is other
-    politeness.end(slow, 0, has_more=True)
+    politeness.end(slow, 0, 0, has_more=True)
     assert politeness.take(DELAY_MS + 1) is neighbour
-    politeness.end(neighbour, 2000, has_more=False)
+    politeness.end(neighbour, 2000, 0, has_more=False)
     assert politeness.next_at() == rested_at(0, 60_000)
 
 
 def test_a_host_that_was_not_asked_does_not_rest():
-    politeness = Politeness(MemorySlots(), DELAY_MS)
-    first, second = Host("first", DELAY_MS), Host("second", DELAY_MS)
-    politeness.admit(first, 1, 0)
-    politeness.admit(second, 1, 0)
+    politeness = polite()
+    first, second = Host("first"), Host("second")
+    politeness.admit(first, 1, "d", 0)
+    politeness.admit(second, 1, "d", 0)
     assert politeness.take(0) is first
     politeness.leave(first, 0, has_more=False)
     assert politeness.take(0) is second
@@ -69,35 +80,35 @@ def test_a_host_that_was_not_asked_does_not_rest():
 
 def test_an_address_that_somebody_else_used_meanwhile_is_put_back():
     slots = MemorySlots()
-    politeness = Politeness(slots, DELAY_MS)
-    politeness.admit(Host("a", DELAY_MS), 1, 0)
-    slots[1] = 700
+    politeness = polite(slots)
+    politeness.admit(Host("a"), 1, "d", 0)
+    slots.release(1, 700)
     assert politeness.take(0) is None and politeness.next_at() == 700
 
 
 def test_a_moment_too_far_off_is_clamped():
     assert clamp(10**15, 1000, 50) == 1050 and clamp(1020, 1000, 50) == 1020
     slots = MemorySlots()
-    slots[1] = 2**64 - 1
-    politeness = Politeness(slots, DELAY_MS)
-    politeness.admit(Host("a", DELAY_MS), 1, 10_000)
+    slots.release(1, 2**64 - 1)
+    politeness = polite(slots)
+    politeness.admit(Host("a"), 1, "d", 10_000)
     assert politeness.next_at() == 10_000 + DELAY_MS + 1
-    without_delay = Politeness(slots, 0)
-    without_delay.admit(Host("a", 0), 1, 10_000)
+    without_delay = polite(slots, delay_s=0.0)
+    without_delay.admit(Host("a"), 1, "d", 10_000)
     assert without_delay.take(10_000) is not None
 
 
 def test_slots_outlive_the_process_in_a_file_that_mends_itself(tmp_path):
     path = tmp_path / "slots"
     slots = FileSlots(path)
-    slots[65_535] = 1_800_000_000_123
+    slots.release(65_535, 1_800_000_000_123)
     slots.close()
     content = path.read_bytes()
     assert len(content) == FILE_BYTES == 524_288 and content[-8:] == struct.pack("<Q", 1_800_000_000_123)
     path.write_bytes(content[:100])
     slots = FileSlots(path)
     assert slots[65_535] == 0
-    slots[0] = 5
+    slots.release(0, 5)
     assert FileSlots(path)[0] == 5
 
 
@@ -121,13 +132,18 @@ def test_addresses_of_the_internet(text):
     assert is_global(ip_address(text))
 
 
-def test_the_first_allowed_address_is_chosen():
+def test_the_allowed_addresses_are_taken_in_their_order(tmp_path):
+    path = tmp_path / "hosts"
+    path.write_text("10.0.0.1 mixed inner\n8.8.8.8 mixed\n::ffff:8.8.8.8 mapped\n")
     private, public = ip_address("10.0.0.1"), ip_address("8.8.8.8")
-    assert choose([private, public], allow_private=False) == (public, "")
-    assert choose([private, public], allow_private=True) == (private, "")
-    assert choose([private], allow_private=False) == (None, "forbidden_address")
-    assert choose([], allow_private=True) == (None, "dns")
-    assert choose([ip_address("::ffff:8.8.8.8")], allow_private=False) == (public, "")
+
+    def find(name: str, allow_private: bool) -> tuple:
+        found = Resolver(Fetcher(hosts_file=str(path)), Gate(allow_private)).look_up(name, 0)
+        return found.addresses, found.reason
+
+    assert find("mixed", False) == ([public], "") and find("mixed", True) == ([private, public], "")
+    assert find("inner", False) == ([], "forbidden_address") and find("mapped", False) == ([public], "")
+    assert find("nobody", True) == ([], "dns")
 
 
 def test_a_hosts_file_is_read_as_the_system_reads_it(tmp_path):
@@ -140,28 +156,6 @@ def test_a_hosts_file_is_read_as_the_system_reads_it(tmp_path):
         read_hosts_file(path)
     with pytest.raises(BadConfiguration):
         read_hosts_file(tmp_path / "none")
-
-
-def test_names_are_asked_of_the_system_while_others_go_on(tmp_path, monkeypatch):
-    asked = []
-
-    async def answer_later(host):
-        asked.append(host)
-        await trio.lowlevel.checkpoint()
-        return {"one.test": [ip_address("127.0.0.1")], "inner.test": [ip_address("10.0.0.1")]}.get(host, [])
-
-    monkeypatch.setattr(resolver, "ask_system", answer_later)
-    with RawServer(lambda seen: ok(b"")) as server:
-        origins = [f"http://{name}.test:{server.port}" for name in ("one", "none")]
-        result = fetch(tmp_path / "out", [f"{origin}/{n}" for n in range(2) for origin in origins], {}, hosts_file="")
-        assert server.targets == ["/robots.txt", "/0", "/1"]
-    assert result.counts["answered"] == result.counts["not_reached"] == 2 and sorted(asked) == ["none.test", "one.test"]
-    result = fetch(tmp_path / "inner", ["http://inner.test/"], {}, hosts_file="", allow_private_addresses=False)
-    assert result.counts["refused"] == 1
-
-
-def test_the_system_knows_localhost():
-    assert trio.run(resolver.ask_system, "localhost")[0].is_loopback
 
 
 def least_gap_s(seen: list) -> float:

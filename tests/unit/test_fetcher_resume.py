@@ -146,7 +146,7 @@ def test_a_resumed_attempt_asks_only_what_is_left_and_rests_first(tmp_path, some
         assert time.monotonic() - before_s >= 0.2
     assert result.counts["answered"] == 2 and result.counts["refused"] == 1 and result.counts["failed"] == 1
     assert result.counts["requests"] == 4 and result.counts["robots_requests"] == 1
-    assert finals_in(folder)[f"{origin}/2"].get(warc.REASON) == "connect"
+    assert finals_in(folder)[f"{origin}/2"].get(warc.REASON) == "connection_refused"
     assert len(list((folder / names.PAGES).iterdir())) == 2
 
 

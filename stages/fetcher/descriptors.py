@@ -1,0 +1,16 @@
+"""The limit on open files, which bounds the connections that a process can hold."""
+
+import resource
+
+DESCRIPTORS_SPARE = 128  # for our files, bodies on disk, trio, name look-ups, the supervisor's pipes and libcurl's own
+
+
+def allow_connections(connections_max: int) -> int:
+    """Raises the limit on open files as far as allowed; the number of connections that it leaves room for."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections_max + DESCRIPTORS_SPARE
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    room = connections_max if soft == resource.RLIM_INFINITY else soft - DESCRIPTORS_SPARE
+    return max(1, min(connections_max, room))

@@ -1,0 +1,18 @@
+"""Why a URL has no page: the words that records, tables and tallies use, and what follows from each."""
+
+HTTP_5XX, HTTP_429 = "http_5xx", "http_429"
+DNS, DNS_TIMEOUT = "dns", "dns_timeout"  # the name has no address; nobody told in time
+CONNECTION_REFUSED, UNREACHABLE, TIMEOUT_CONNECT, TLS = "connection_refused", "unreachable", "timeout_connect", "tls"
+TIMEOUT_TOTAL, TOO_SLOW, DISCONNECT, EMPTY = "timeout_total", "too_slow", "disconnect", "empty"
+BAD_HTTP, TOO_LONG_HEADERS = "bad_http", "too_long_headers"
+FORBIDDEN_ADDRESS, EXCLUDED_TYPE, TOO_BIG = "forbidden_address", "excluded_type", "too_big"
+REJECT_DOMAINS, REJECT_EXTENSIONS = "reject_domains", "reject_extensions"
+
+# Refusals are our own doing: nobody is asked again, and no server is blamed.
+REFUSALS = frozenset((FORBIDDEN_ADDRESS, EXCLUDED_TYPE, TOO_BIG, REJECT_DOMAINS, REJECT_EXTENSIONS))
+
+# Failures that may be over in a minute. One that took all the time it was given is left to a later cycle.
+TEMPORARY = frozenset((DNS_TIMEOUT, CONNECTION_REFUSED, UNREACHABLE, TIMEOUT_CONNECT, DISCONNECT, EMPTY, HTTP_429, HTTP_5XX))
+
+# Failures of one address that another address of the same host may not share.
+OF_ADDRESS = frozenset((CONNECTION_REFUSED, UNREACHABLE, TIMEOUT_CONNECT))
