@@ -14,7 +14,10 @@ def schema(*columns: tuple[str, pa.DataType], nullable: tuple[str, ...] = ()) ->
     return pa.schema([pa.field(name, kind, nullable=name in nullable) for name, kind in columns])
 
 
-URL_LIST = schema(("order", pa.uint32()), ("url", pa.string()), *KEYS, ("depth", pa.uint8()))
+URL_LIST = schema(
+    ("order", pa.uint32()), ("url", pa.string()), *KEYS, ("depth", pa.uint8()), ("revisit", pa.bool_()), ("etag", pa.string()),
+    ("last_modified", pa.string()), ("payload_digest", pa.string()), ("fetched_at_ms", pa.int64()),
+)
 
 SERVERS = schema(
     ("server", pa.string()), ("server_key", pa.uint64()), ("domain_key", pa.uint64()),
@@ -33,10 +36,13 @@ METADATA = schema(
     *KEYS, ("url", pa.string()), ("file", pa.string()), ("offset", pa.int64()), ("length", pa.int64()),
     ("status", pa.uint16()), ("type", pa.string()), ("charset", pa.string()), ("payload_digest", pa.string()),
     ("content_digest", pa.binary(16)), ("fetched_at_ms", pa.int64()), ("waited_ms", pa.uint32()),
-    ("connect_ms", pa.uint32()), ("first_byte_ms", pa.uint32()), ("total_ms", pa.uint32()), ("bytes", pa.int64()),
+    ("dns_ms", pa.uint32()), ("connect_ms", pa.uint32()), ("first_byte_ms", pa.uint32()), ("total_ms", pa.uint32()),
+    ("bytes", pa.int64()),
     ("address", pa.string()), ("etag", pa.string()), ("last_modified", pa.string()), ("redirect_to", pa.string()),
     ("parsed", pa.bool_()), ("title", pa.string()), ("links_inside", pa.uint32()), ("links_outside", pa.uint32()),
 )
+
+UNKNOWN_DIGEST = bytes(16)  # content_digest of a revisit, whose content is not there to be read
 
 EXTRACTED = schema(*KEYS, ("url", pa.string()), ("depth", pa.uint8()), ("links_in", pa.uint32()))
 AUX = EXTRACTED

@@ -2,22 +2,23 @@
 
 Extension headers tell what the fetcher did, so that these files alone are enough for the extractor:
 `Coletor-Final: yes` ends a URL of the list; `Coletor-Outcome` and `Coletor-Reason` say how; `Coletor-Times` gives
-milliseconds; `Coletor-Robots: yes` marks an exchange for robots.txt.
+milliseconds; `Coletor-Robots` marks an exchange for robots.txt and names the server that its rules are for.
 """
 
 import hashlib
+import random
 import re
-import uuid
 from base64 import b32encode
 from collections.abc import Iterator
 from datetime import datetime, timezone
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from storage.errors import Damaged
-from storage.frames import Broken, TooLong, Torn, read_member
+from storage.frames import Broken, Members, TooLong, Torn
 
 RECORD_MAX_BYTES = (1 << 30) + (1 << 20)  # body_max_bytes may be 1 GiB; headers come on top
 HTTP_RESPONSE = "application/http;msgtype=response"
@@ -27,8 +28,12 @@ FINAL, OUTCOME, REASON, TIMES, ROBOTS = (
     "Coletor-Final", "Coletor-Outcome", "Coletor-Reason", "Coletor-Times", "Coletor-Robots"
 )
 YES = "yes"
-TIME_NAMES = ("waited", "connect", "first_byte", "total")
-_VERSION = b"WARC/1.1\r\n"
+TIME_NAMES = ("waited", "dns", "connect", "first_byte", "total")
+ANSWERS = ("response", "revisit")  # records that hold what a server answered
+NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
+IDENTICAL_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+RECORD_END = b"\r\n\r\n"
+_UUID_BITS = 0xFFFFFFFF_FFFF_0FFF_3FFF_FFFFFFFFFFFF, 0x00000000_0000_4000_8000_000000000000  # RFC 9562 5.4: version 4
 
 
 class Record(NamedTuple):
@@ -47,16 +52,27 @@ class Record(NamedTuple):
 
 
 def new_id() -> str:
-    return f"<urn:uuid:{uuid.uuid4()}>"
+    """A random UUID, made without the objects of `uuid`, which take longer than all the rest of a small record."""
+    kept, fixed = _UUID_BITS
+    digits = f"{random.getrandbits(128) & kept | fixed:032x}"  # a process that is forked off begins with a seed of its own
+    return f"<urn:uuid:{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}>"
 
 
-def sha1_digest(data: bytes) -> str:
-    return "sha1:" + b32encode(hashlib.sha1(data).digest()).decode()
+def sha1_digest(first, *rest) -> str:
+    """The digest of the pieces (any buffers) behind each other."""
+    digest = hashlib.sha1(first)
+    for piece in rest:
+        digest.update(piece)
+    return "sha1:" + b32encode(digest.digest()).decode()
+
+
+@lru_cache(4)
+def format_second(at_s: int) -> str:
+    return f"{datetime.fromtimestamp(at_s, timezone.utc):%Y-%m-%dT%H:%M:%S}"
 
 
 def format_date(at_ms: int) -> str:
-    moment = datetime.fromtimestamp(at_ms / 1000, timezone.utc)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{at_ms % 1000:03d}Z"
+    return f"{format_second(at_ms // 1000)}.{at_ms % 1000:03d}Z"
 
 
 def parse_date(text: str) -> int:
@@ -75,11 +91,16 @@ def parse_times(text: str) -> dict[str, int]:
     return {name: int(number) for name, number in re.findall(r"(\w+)=(\d{1,9})\b", text) if name in TIME_NAMES}
 
 
+def encode_head(kind: str, headers: list[tuple[str, str]], block_digest: str, block_bytes: int) -> bytes:
+    """What comes before the block of a record; RECORD_END comes behind it."""
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
+    return (f"WARC/1.1\r\nWARC-Type: {kind}\r\n{lines}"
+            f"WARC-Block-Digest: {block_digest}\r\nContent-Length: {block_bytes}\r\n\r\n").encode()
+
+
 def encode_record(kind: str, headers: list[tuple[str, str]], block: bytes) -> bytes:
     """The bytes of a record before compression. Headers are given without version, length and block digest."""
-    lines = [f"WARC-Type: {kind}", *(f"{name}: {value}" for name, value in headers),
-             f"WARC-Block-Digest: {sha1_digest(block)}", f"Content-Length: {len(block)}"]
-    return _VERSION + "\r\n".join(lines).encode() + b"\r\n\r\n" + block + b"\r\n\r\n"
+    return encode_head(kind, headers, sha1_digest(block), len(block)) + block + RECORD_END
 
 
 def decode_record(data: bytes, offset: int, length: int) -> Record:
@@ -99,27 +120,61 @@ def decode_record(data: bytes, offset: int, length: int) -> Record:
     return Record(headers.get("warc-type", ""), headers, rest[:-4], offset, length)
 
 
-def read_records(path: Path, start: int = 0) -> Iterator[Record]:
-    """The records of a file from the member at `start`; Damaged where one is not whole."""
-    data = map_file(path)
-    while start < len(data):
-        record = record_at(path, data, start)
-        yield record
-        start += record.length
+class PageReader:
+    """A file of pages open for reading: its bytes, mapped, and the decoder that its dictionary needs.
 
+    Damaged, with path and offset, where the file is not there, or its dictionary or a record is not whole.
+    """
 
-def read_record(path: Path, offset: int) -> Record:
-    return record_at(path, map_file(path), offset)
+    def __init__(self, path: Path):
+        self.path = path
+        self._data = map_file(path)
+        try:
+            self._members = Members(self._data)
+        except Torn:
+            raise Damaged(path, "expected a whole dictionary, found the end of the file", 0) from None
+        except Broken as error:
+            raise Damaged(path, str(error), 0) from None
 
+    @property
+    def size_bytes(self) -> int:
+        return len(self._data)
 
-def record_at(path: Path, data: memoryview, start: int) -> Record:
-    try:
-        content, end = read_member(data, start, RECORD_MAX_BYTES)
-        return decode_record(content, start, end - start)
-    except Torn:
-        raise Damaged(path, "expected a whole record, found the end of the file", start) from None
-    except (Broken, TooLong, ValueError) as error:
-        raise Damaged(path, str(error), start) from None
+    @property
+    def first_offset(self) -> int:
+        """Of the first record: 0, or behind the dictionary."""
+        return self._members.first
+
+    def records(self, start: int | None = None) -> Iterator[Record]:
+        """The records from the member at `start`, or all."""
+        position = self.first_offset if start is None else start
+        while (position := self._pass_extensions(position)) < self.size_bytes:
+            record = self.record_at(position)
+            yield record
+            position += record.length
+
+    def record_at(self, offset: int) -> Record:
+        content, length = self.content_at(offset)
+        try:
+            return decode_record(content, offset, length)
+        except ValueError as error:
+            raise Damaged(self.path, str(error), offset) from None
+
+    def content_at(self, offset: int) -> tuple[bytes, int]:
+        """The bytes of a record as they were before compression, and the length of its member."""
+        try:
+            content, end = self._members.read(offset, RECORD_MAX_BYTES)
+        except Torn:
+            raise Damaged(self.path, "expected a whole record, found the end of the file", offset) from None
+        except (Broken, TooLong) as error:
+            raise Damaged(self.path, str(error), offset) from None
+        return content, end - offset
+
+    def _pass_extensions(self, offset: int) -> int:
+        try:
+            return self._members.pass_extensions(offset)
+        except (Torn, Broken) as error:
+            raise Damaged(self.path, str(error) or "expected a whole frame, found the end of the file", offset) from None
 
 
 def map_file(path: Path) -> memoryview:

@@ -7,7 +7,7 @@ import numpy as np
 from contract import names
 from contract.tables import ANSWERED, AUX, COLLECTED, EXTRACTED, FAILED, LINKS, METADATA, REFUSED, SERVERS, URL_LIST
 from contract.url import Keys, server_of
-from contract.warc import read_records
+from contract.warc import ANSWERS, PageReader
 from examine.findings import Findings
 from storage.publish import read_manifest
 from storage.tables import column, read_table
@@ -85,16 +85,16 @@ def check_sets(place: Path, merged: dict, findings: Findings) -> None:
 
 
 def check_pages(folder: Path, metadata, findings: Findings) -> None:
-    """Every metadata row points at the response record of its URL."""
+    """Every metadata row points at the response or revisit record of its URL."""
     claim = "metadata rows point at the record of their URL"
     files = column(metadata, "file")
     for name in np.unique(files.astype(str)).tolist():
         path = folder / names.FETCHER / name
         with findings.reading(claim):
-            records = {record.offset: (record.type, record.url, record.length) for record in read_records(path)}
+            records = {record.offset: (record.type in ANSWERS, record.url, record.length) for record in PageReader(path).records()}
             rows = np.flatnonzero(files == name)
             wanted = metadata.take(rows).select(["offset", "url", "length"]).to_pylist()
             findings.hold(claim, len(rows))
             for row, want in zip(rows.tolist(), wanted):
-                if records.get(want["offset"]) != ("response", want["url"], want["length"]):
+                if records.get(want["offset"]) != (True, want["url"], want["length"]):
                     findings.deny(claim, folder / names.EXTRACTOR / names.METADATA, f"found {records.get(want['offset'])} at {path} {want['offset']}", row)

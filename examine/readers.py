@@ -13,7 +13,7 @@ from contract.errors import Usage
 from contract.generation import SERVERS_FILE, Generation, open_generation
 from contract.log import positions, read_entry
 from contract.tables import STATES
-from contract.warc import read_records
+from contract.warc import PageReader
 from storage.arrays import read_small_array
 from storage.errors import Damaged
 from storage.publish import is_published, read_manifest
@@ -109,8 +109,9 @@ def read_parquet(path: Path) -> tuple[str, Rows]:
 
 
 def iterate_records(path: Path) -> Rows:
-    for record in read_records(path):
-        yield {"offset": record.offset, "length": record.length, "type": record.type, "url": record.url,
+    for record in PageReader(path).records():
+        profile = {"profile": record.get("WARC-Profile").rpartition("/")[2]} if record.type == "revisit" else {}
+        yield {"offset": record.offset, "length": record.length, "type": record.type, **profile, "url": record.url,
                **{name.removeprefix("coletor-"): value for name, value in record.headers.items() if name.startswith("coletor-")},
                "bytes": len(record.block)}
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from contract.command import make_parser, run
 from contract.errors import Usage
-from contract.warc import read_record
+from contract.warc import PageReader
 from examine.readers import read_any
 
 NAME = "show"
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def print_record(path: Path, offset: int) -> None:
-    record = read_record(path, offset)
+    record = PageReader(path).record_at(offset)
     for name, value in record.headers.items():
         print(f"{name}: {value}")
     print()

@@ -1,17 +1,26 @@
 """Compressed members that stand alone, one after another in a file: zstd frames or gzip members.
 
-The one place that imports zstandard. Each member carries its own checksum and can be read without the others.
+The one place that imports zstandard. Each member carries its own checksum and can be read without the others. A file of
+zstd frames may begin with a dictionary, which all of its frames then need: a skippable frame that holds it, as the IIPC's
+"Zstandard Compression for WARC Files 1.0" has it.
 """
 
 import zlib
+from collections.abc import Iterator
 
 import zstandard
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-SKIPPABLE_MAGIC = 0x184D2A50  # RFC 8878 3.1.2: decoders pass over such frames
+DICTIONARY_MAGIC = b"\x37\xa4\x30\xec"  # RFC 8878 5: how a dictionary itself begins
+SKIPPABLE_MAGIC = 0x184D2A50  # RFC 8878 3.1.2: decoders pass over such frames; there are 16 of them
+DICTIONARY_FRAME_MAGIC = 0x184D2A5D  # the one of them that holds a file's dictionary
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_WINDOW = 31  # zlib's number for 'gzip wrapper, 32 KiB window'
-_PIECE = 1 << 18
+DICTIONARY_MAX_BYTES = 8 << 20  # the most that the IIPC's form asks readers to take
+DICTIONARY_LEVEL = 19  # compressed once for each file, so it may take its time
+AT_ONCE_BYTES = 1 << 20  # content up to this is joined and compressed in one call, which is fastest
+_FIRST_PIECE, _LAST_PIECE = 1 << 15, 1 << 20
+_SKIPPABLE_HEAD_BYTES = 8
 
 
 class Torn(Exception):
@@ -29,57 +38,162 @@ class TooLong(Exception):
 class Zstd:
     suffix = ".zst"
 
-    def __init__(self, level: int = 3):
-        self._compressor = zstandard.ZstdCompressor(level=level, write_checksum=True, write_content_size=True)
+    def __init__(self, level: int = 3, dictionary: bytes | None = None):
+        loaded = None
+        if dictionary is not None:
+            loaded = zstandard.ZstdCompressionDict(dictionary, dict_type=zstandard.DICT_TYPE_FULLDICT)
+            loaded.precompute_compress(level=level)
+        self._compressor = zstandard.ZstdCompressor(level=level, dict_data=loaded, write_checksum=True, write_content_size=True)
+        self.opening = b"" if dictionary is None else dictionary_frame(dictionary)  # what a file of these frames begins with
 
-    def compress(self, data: bytes) -> bytes:
-        return self._compressor.compress(data)
+    def compress(self, *pieces) -> bytes:
+        """One frame of the pieces (any buffers) behind each other; large content is never joined."""
+        size = sum(map(len, pieces))
+        if size <= AT_ONCE_BYTES:
+            return self._compressor.compress(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        stream = self._compressor.compressobj(size=size)
+        return b"".join([*map(stream.compress, cut_pieces(pieces)), stream.flush()])
 
 
 class Gzip:
     suffix = ".gz"
+    opening = b""
 
     def __init__(self, level: int = 6):
         self._level = level
 
-    def compress(self, data: bytes) -> bytes:
-        compressor = zlib.compressobj(self._level, zlib.DEFLATED, GZIP_WINDOW)
-        return compressor.compress(data) + compressor.flush()
+    def compress(self, *pieces) -> bytes:
+        stream = zlib.compressobj(self._level, zlib.DEFLATED, GZIP_WINDOW)
+        return b"".join([*map(stream.compress, cut_pieces(pieces)), stream.flush()])
 
 
-def read_member(data: memoryview, start: int, longest: int) -> tuple[bytes, int]:
-    """The content of the member at `start` and where the next one begins.
+def cut_pieces(pieces) -> Iterator[memoryview]:
+    for piece in pieces:
+        view = memoryview(piece)
+        for start in range(0, len(view), AT_ONCE_BYTES):
+            yield view[start:start + AT_ONCE_BYTES]
 
-    Torn where the data ends first, Broken where it is no member, TooLong past `longest` bytes of content.
+
+class Members:
+    """The members of a file's bytes, read with one decoder that knows the file's dictionary.
+
+    Torn or Broken where the dictionary that the data begins with is not whole.
     """
-    magic = bytes(data[start:start + 4])
-    if magic == ZSTD_MAGIC:
-        decoder = zstandard.ZstdDecompressor().decompressobj()
-        errors: type[Exception] | tuple = zstandard.ZstdError
-    elif magic[:2] == GZIP_MAGIC:
-        decoder = zlib.decompressobj(GZIP_WINDOW)
-        errors = zlib.error
-    elif ZSTD_MAGIC.startswith(magic) or GZIP_MAGIC.startswith(magic):
-        raise Torn
-    else:
-        raise Broken(f"expected a compressed member, found bytes {magic.hex()}")
-    pieces, length, position = [], 0, start
-    while not decoder.eof:
-        piece = data[position:position + _PIECE]
-        if not len(piece):
+
+    def __init__(self, data: memoryview):
+        self._data = data
+        dictionary, self.first = read_dictionary_frame(data)  # where the first member begins
+        self._zstd = make_decoder(dictionary)
+
+    def read(self, start: int, longest: int) -> tuple[bytes, int]:
+        """The content of the member at `start` and where the next one begins.
+
+        Torn where the data ends first, Broken where it is no member, TooLong past `longest` bytes of content.
+        """
+        start = self.pass_extensions(start)
+        magic = bytes(self._data[start:start + 4])
+        if magic == ZSTD_MAGIC:
+            decoder = self._zstd.decompressobj()
+            errors: type[Exception] = zstandard.ZstdError
+        elif magic[:2] == GZIP_MAGIC:
+            decoder = zlib.decompressobj(GZIP_WINDOW)
+            errors = zlib.error
+        elif ZSTD_MAGIC.startswith(magic) or GZIP_MAGIC.startswith(magic):
             raise Torn
-        position += len(piece)
+        else:
+            raise Broken(f"expected a compressed member, found bytes {magic.hex()}")
+        pieces, length, position, step = [], 0, start, _FIRST_PIECE
+        while not decoder.eof:
+            piece = self._data[position:position + step]
+            if not len(piece):
+                raise Torn
+            position += len(piece)
+            step = min(2 * step, _LAST_PIECE)  # most members are small, and what follows them is copied by the decoder
+            try:
+                content = decoder.decompress(piece)
+            except errors as error:
+                raise Broken(f"expected a whole member, found {error}") from None
+            length += len(content)
+            if length > longest:
+                raise TooLong(f"expected at most {longest} bytes in a member, found more")
+            pieces.append(content)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces), position - len(decoder.unused_data)
+
+    def pass_extensions(self, start: int) -> int:
+        """Where the skippable frames at `start` end: other writers may put them between members."""
+        while start + _SKIPPABLE_HEAD_BYTES <= len(self._data) and is_extension(number := magic_at(self._data, start)):
+            if number == DICTIONARY_FRAME_MAGIC:
+                raise Broken("expected a member, found a second dictionary")
+            start += _SKIPPABLE_HEAD_BYTES + magic_at(self._data, start + 4)
+            if start > len(self._data):
+                raise Torn
+        return start
+
+
+def magic_at(data: memoryview, start: int) -> int:
+    return int.from_bytes(data[start:start + 4], "little")
+
+
+def is_extension(magic: int) -> bool:
+    return magic & ~0xF == SKIPPABLE_MAGIC
+
+
+def make_decoder(dictionary: bytes | None) -> zstandard.ZstdDecompressor:
+    if dictionary is None:
+        return zstandard.ZstdDecompressor()
+    try:
+        loaded = zstandard.ZstdCompressionDict(dictionary, dict_type=zstandard.DICT_TYPE_FULLDICT)
+        decoder = zstandard.ZstdDecompressor(dict_data=loaded)
+        decoder.decompress(zstandard.ZstdCompressor().compress(b""))  # it is loaded, and so checked, at first use
+        return decoder
+    except zstandard.ZstdError as error:
+        raise Broken(f"expected a dictionary, found one that {error}") from None
+
+
+def read_dictionary_frame(data: memoryview) -> tuple[bytes | None, int]:
+    """The dictionary that the data begins with, none where it has none, and where the first member begins."""
+    magic = DICTIONARY_FRAME_MAGIC.to_bytes(4, "little")
+    if not len(data) or bytes(data[:4]) != magic[:len(data)]:
+        return None, 0
+    size = magic_at(data, 4)
+    end = _SKIPPABLE_HEAD_BYTES + size
+    if len(data) < _SKIPPABLE_HEAD_BYTES:
+        raise Torn
+    if size > DICTIONARY_MAX_BYTES:
+        raise Broken(f"expected a dictionary of at most {DICTIONARY_MAX_BYTES} bytes, found {size}")
+    if end > len(data):
+        raise Torn
+    payload = data[_SKIPPABLE_HEAD_BYTES:end]
+    if bytes(payload[:4]) == ZSTD_MAGIC:
         try:
-            content = decoder.decompress(piece)
-        except errors as error:
-            raise Broken(f"expected a whole member, found {error}") from None
-        length += len(content)
-        if length > longest:
-            raise TooLong(f"expected at most {longest} bytes in a member, found more")
-        pieces.append(content)
-    return b"".join(pieces), position - len(decoder.unused_data)
+            content, used = Members(payload).read(0, DICTIONARY_MAX_BYTES)
+        except (Torn, TooLong) as error:
+            raise Broken(f"expected a dictionary, found {error or 'a part of one'}") from None
+    else:
+        content, used = bytes(payload), size
+    if content[:4] != DICTIONARY_MAGIC or used != size:
+        raise Broken(f"expected a dictionary, found bytes {content[:4].hex()}")
+    return content, end
 
 
-def skippable(payload: bytes) -> bytes:
+def dictionary_frame(dictionary: bytes) -> bytes:
+    """The frame that a file begins with whose members need the dictionary."""
+    packed = Zstd(DICTIONARY_LEVEL).compress(dictionary)
+    return skippable(min(packed, dictionary, key=len), DICTIONARY_FRAME_MAGIC)
+
+
+def skippable(payload: bytes, magic: int = SKIPPABLE_MAGIC) -> bytes:
     """A frame of bytes of our own that every zstd reader passes over."""
-    return SKIPPABLE_MAGIC.to_bytes(4, "little") + len(payload).to_bytes(4, "little") + payload
+    return magic.to_bytes(4, "little") + len(payload).to_bytes(4, "little") + payload
+
+
+def train_dictionary(samples: list[bytes], size_bytes: int) -> bytes | None:
+    """A dictionary for content like the samples; none where there is nothing to learn from them."""
+    try:
+        return zstandard.train_dictionary(size_bytes, samples, level=3).as_bytes()
+    except zstandard.ZstdError:
+        return None
+
+
+def dictionary_id(dictionary: bytes) -> int:
+    return zstandard.ZstdCompressionDict(dictionary).dict_id()

@@ -47,6 +47,19 @@ def read_table(path: Path, schema: pa.Schema, columns: list[str] | None = None,
             raise Damaged(path, f"expected Parquet pages, found {_one_line(error)}") from None
 
 
+def read_some_columns(path: Path, schema: pa.Schema, columns: list[str]) -> pa.Table:
+    """Of anybody's Parquet file: those of the columns that it has, as the schema has them but that values may be missing."""
+    try:
+        with pq.ParquetFile(path) as file:
+            found = file.read(columns=[name for name in columns if name in file.schema_arrow.names])
+            wanted = [schema.field(name).with_nullable(True) for name in found.column_names]
+            return found.cast(pa.schema(wanted)).combine_chunks()
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise Damaged(path, f"expected a Parquet file with some of {columns}, found {_one_line(error)}") from None
+
+
 def column(table: pa.Table, name: str) -> np.ndarray:
     """A column as a numpy array; texts as objects."""
     return table.column(name).combine_chunks().to_numpy(zero_copy_only=False)

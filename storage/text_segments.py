@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from storage.errors import Damaged
-from storage.frames import Broken, TooLong, Torn, Zstd, read_member, skippable
+from storage.frames import Broken, Members, TooLong, Torn, Zstd, skippable
 
 FRAME_BYTES = 64 << 10
 TEXT_MAX_BYTES = 64 << 20  # a frame's limit when reading: far above any URL or robots.txt
@@ -72,6 +72,10 @@ class Segment:
             raise Damaged(path, "expected an index at the end, found none", size)
         index = np.frombuffer(self._data[size - 8 - length:size - 8], "<u8").reshape(2, -1)
         self._text_starts, self._file_starts = index
+        try:
+            self._members = Members(self._data)
+        except (Torn, Broken) as error:
+            raise Damaged(path, str(error) or "expected a frame, found a part of one", 0) from None
         self._frame = -1
         self._text = b""
 
@@ -96,7 +100,7 @@ class Segment:
     def _load(self, frame: int) -> None:
         start = int(self._file_starts[frame])
         try:
-            self._text, _ = read_member(self._data, start, TEXT_MAX_BYTES)
+            self._text, _ = self._members.read(start, TEXT_MAX_BYTES)
         except (Torn, Broken, TooLong) as error:
             raise Damaged(self._path, str(error) or "expected a whole frame, found the end", start) from None
         self._frame = frame

@@ -40,7 +40,7 @@ from contract.plan import CRAWL, Plan, read_plan
 from contract.stage import Progress, describe_inputs, expect_ours, live_with_supervisor, open_inputs
 from contract.tables import SERVERS, URL_LIST
 from contract.url import Keys
-from contract.warc import read_records
+from contract.warc import PageReader
 from stages.extractor.extraction import Extraction
 from stages.extractor.page_files import PageFile, files_below, files_of_cycle
 from storage.errors import Damaged
@@ -132,7 +132,7 @@ def extract_whole(files: list[PageFile], extraction: Extraction, drop: Drop) -> 
 
 
 def take_file(file: PageFile, extraction: Extraction, progress: Progress) -> None:
-    for record in read_records(file.path):
+    for record in PageReader(file.path).records():
         extraction.take(record, file.name)
         if progress.is_due():
             progress.tell(**extraction.figures)

@@ -32,8 +32,8 @@ class Answer(NamedTuple):
 def read_answer(url: str, message: HttpMessage, config: Config) -> Answer:
     """Reads the answer to a request for a canonical URL; whatever a server sent, it does not raise."""
     content_type = message.get("content-type")
+    kind = kind_of(content_type)
     content, is_decoded = decode_body(message, config.extractor.page_max_bytes)
-    kind = content_type.partition(";")[0].strip().lower()[:TYPE_MAX_CHARACTERS]
     is_html = kind in HTML_TYPES or not kind and _HTML_START.match(content[:SNIFF_BYTES]) is not None
     charset = ""
     if is_decoded and (is_html or kind.startswith("text/")):
@@ -43,6 +43,15 @@ def read_answer(url: str, message: HttpMessage, config: Config) -> Answer:
         page = try_page(content, charset, config.fetcher.agent)
     location = location_of(message)
     return Answer(kind, charset, content, page, location, canonical_or_nothing(location, url))
+
+
+def read_head(message: HttpMessage) -> Answer:
+    """What the head of an answer alone tells: of a revisit, whose body lies with an earlier record."""
+    return Answer(kind_of(message.get("content-type")), "", b"", None, None, "")
+
+
+def kind_of(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()[:TYPE_MAX_CHARACTERS]
 
 
 def try_page(content: bytes, charset: str, agent: str) -> Page | None:

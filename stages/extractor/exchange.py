@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 from contract.tables import ANSWERED, FAILED, REFUSED
 from contract.url import canonicalise, server_of
-from contract.warc import FINAL, OUTCOME, REASON, ROBOTS, TIMES, YES, HttpMessage, Record, parse_date, parse_response, parse_times
+from contract.warc import (
+    ANSWERS, FINAL, OUTCOME, REASON, ROBOTS, TIMES, YES, HttpMessage, Record, parse_date, parse_response, parse_times,
+)
 
 OUTCOMES = (ANSWERED, FAILED, REFUSED)
 REASON_MAX_CHARACTERS = 100
@@ -14,9 +16,10 @@ _NO_MESSAGE = HttpMessage(0, [], b"")
 
 class Exchange(NamedTuple):
     url: str  # canonical
-    server: str
+    server: str  # that was asked
     is_final: bool
-    is_robots: bool
+    robots_for: str  # of an exchange for robots.txt: the server that the rules are for; else nothing
+    is_revisit: bool  # the answer is that of an earlier visit, and its body is stored there
     outcome: str
     reason: str
     is_requested: bool  # a request was made, whether it was answered or not
@@ -31,12 +34,13 @@ class Exchange(NamedTuple):
 
 
 def read_exchange(record: Record, asked_before: str, *, is_plain_final: bool) -> Exchange | None:
-    """The exchange that a record ends; none where it ends none. NotCanonical where its URL is no URL for us.
+    """The exchange that a record ends; none where it ends none. NotCanonical where its URL, or that of the server
+    whose rules it holds, is none for us.
 
     `asked_before` is the target of the request record that stands directly before this one. Where `is_plain_final`,
     a response that somebody else's crawler wrote counts as final.
     """
-    if record.type not in ("response", "revisit", "metadata"):
+    if record.type not in (*ANSWERS, "metadata"):
         return None
     is_ours = any(record.get(name) for name in (FINAL, OUTCOME, ROBOTS))
     if record.type == "metadata" and not is_ours:
@@ -45,10 +49,12 @@ def read_exchange(record: Record, asked_before: str, *, is_plain_final: bool) ->
     message = parse_response(record.block) if record.type != "metadata" else _NO_MESSAGE
     outcome, reason = record.get(OUTCOME), record.get(REASON)[:REASON_MAX_CHARACTERS]
     if outcome not in OUTCOMES:
-        outcome, reason = judge_status(message.status)
+        is_bare = record.type == "revisit" and not record.block  # WARC 1.1 section 6.7 allows it: the answer was as before
+        outcome, reason = (ANSWERED, "") if is_bare else judge_status(message.status)
     return Exchange(
         url=url, server=server_of(url),
-        is_final=record.get(FINAL) == YES or is_plain_final and not is_ours, is_robots=record.get(ROBOTS) == YES,
+        is_final=record.get(FINAL) == YES or is_plain_final and not is_ours,
+        robots_for=server_of(canonicalise(record.get(ROBOTS))) if record.get(ROBOTS) else "", is_revisit=record.type == "revisit",
         outcome=outcome, reason=reason,
         is_requested=record.type != "metadata" or asked_before == record.url or outcome == FAILED and reason != NO_NAME,
         started_at_ms=parse_date(record.get("WARC-Date")), times_ms=parse_times(record.get(TIMES)),

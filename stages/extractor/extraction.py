@@ -7,10 +7,10 @@ import pyarrow as pa
 
 from contract import names
 from contract.config import Config
-from contract.tables import ANSWERED, COLLECTED, DEPTH_MAX, FAILED, METADATA, REFUSED
+from contract.tables import ANSWERED, COLLECTED, DEPTH_MAX, FAILED, METADATA, REFUSED, UNKNOWN_DIGEST
 from contract.url import Keys, NotCanonical
-from contract.warc import Record
-from stages.extractor.answer import Answer, read_answer
+from contract.warc import TIME_NAMES, Record
+from stages.extractor.answer import Answer, read_answer, read_head
 from stages.extractor.columns import LinkRows, Rows
 from stages.extractor.exchange import Exchange, read_exchange
 from stages.extractor.links import CLASSES, Judged, LinkJudge
@@ -19,7 +19,6 @@ from stages.extractor.scope import RULES, Scope
 from stages.extractor.servers import Servers
 from storage.tables import column
 
-CONTENT_DIGEST_BYTES = 16
 VALIDATOR_MAX_CHARACTERS = 1_000  # a longer ETag or Last-Modified is dropped: cut, it would never match
 ATTEMPTS_MAX = 255  # of the u8 column
 ZERO = dict.fromkeys(("skipped_records", "repeated_finals", "foreign_answered", "pages_parsed", "bytes_decoded"), 0)
@@ -54,7 +53,7 @@ class Extraction:
         if exchange is None:
             return
         self._servers.note(exchange)
-        if exchange.is_robots:
+        if exchange.robots_for:
             return
         self._attempts[exchange.url] += exchange.is_requested
         if not exchange.is_final:
@@ -80,17 +79,17 @@ class Extraction:
         if exchange.outcome != ANSWERED:
             return
         self._counts["foreign_answered"] += is_foreign
-        answer = read_answer(url, exchange.message, self._config)
+        is_stored = not exchange.is_revisit
+        answer = read_answer(url, exchange.message, self._config) if is_stored else read_head(exchange.message)
         judged = self._judge_links(url, answer)
         self._links.extend(keyed[1], min((depth or 0) + 1, DEPTH_MAX), judged)
         self._count_page(answer, judged)
         times, get = exchange.times_ms, exchange.message.get
         self._metadata.append((
             *keyed, url, file, record.offset, record.length, exchange.message.status, answer.type, answer.charset,
-            record.get("WARC-Payload-Digest"), blake2b(answer.content, digest_size=CONTENT_DIGEST_BYTES).digest(),
-            exchange.started_at_ms, times.get("waited", 0), times.get("connect", 0), times.get("first_byte", 0),
-            times.get("total", 0), len(exchange.message.body), exchange.address, validator(get("etag")),
-            validator(get("last-modified")), answer.redirect_to, answer.page is not None,
+            record.get("WARC-Payload-Digest"), digest_content(answer.content) if is_stored else UNKNOWN_DIGEST,
+            exchange.started_at_ms, *(times.get(name, 0) for name in TIME_NAMES), len(exchange.message.body), exchange.address,
+            validator(get("etag")), validator(get("last-modified")), answer.redirect_to, answer.page is not None,
             answer.page.title if answer.page else "", judged.inside, judged.outside,
         ))
 
@@ -130,6 +129,10 @@ class Extraction:
             "extracted_rows": len(tables[names.EXTRACTED]), "links_rows": len(tables[names.LINKS]),
             "links_in_sum": int(column(tables[names.EXTRACTED], "links_in").sum(dtype="u8")),
         }
+
+
+def digest_content(content: bytes) -> bytes:
+    return blake2b(content, digest_size=len(UNKNOWN_DIGEST)).digest()
 
 
 def validator(text: str) -> str:

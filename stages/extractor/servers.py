@@ -50,11 +50,11 @@ class Servers:
         self._servers = {row["server"]: Server(**row) for row in rows}
 
     def note(self, exchange: Exchange) -> None:
-        """Takes the next exchange, in the order of the records."""
-        server = self._servers.get(exchange.server)
-        if server is None:
-            keyed = self._keys.server(exchange.server)
-            server = self._servers[exchange.server] = Server(keyed.name, keyed.key, keyed.domain_key)
+        """Takes the next exchange, in the order of the records.
+
+        robots.txt may lead to another server: that one was asked, but the rules, and the lack of them, are for the first.
+        """
+        server = self._find(exchange.server)
         server.address = exchange.address or server.address
         if exchange.is_requested:
             server.new_requests += 1
@@ -65,8 +65,18 @@ class Servers:
             server.failures = 0
         elif exchange.outcome == FAILED:
             server.failures += 1
-        if exchange.is_robots:
-            self._note_robots(server, exchange)
+        if exchange.robots_for:
+            holder = self._find(exchange.robots_for)
+            if holder is not server and exchange.outcome == FAILED:
+                holder.failures += 1
+            self._note_robots(holder, exchange)
+
+    def _find(self, name: str) -> Server:
+        server = self._servers.get(name)
+        if server is None:
+            keyed = self._keys.server(name)
+            server = self._servers[name] = Server(keyed.name, keyed.key, keyed.domain_key)
+        return server
 
     def _note_robots(self, server: Server, exchange: Exchange) -> None:
         limit = self._config.robots_max_bytes

@@ -31,10 +31,10 @@ from stages.fetcher.reasons import FORBIDDEN_ADDRESS, OF_ADDRESS
 from stages.fetcher.repository import About, Repository
 from stages.fetcher.resolver import Resolver
 from stages.fetcher.resume import read_history
+from stages.fetcher.revisit import Revisit
 from stages.fetcher.servers import HostWork, Known, Server, gather_work
 from stages.fetcher.slots import FileSlots, MemorySlots
 from stages.fetcher.stopping import Clock, Stop, say
-from stages.fetcher.url_list import Earlier
 
 TURNS_AT_ONCE = 500  # hosts served, and URLs refused, before sockets and signals get their turn
 IDLE_MAX_S = 0.5  # the pace of progress
@@ -52,7 +52,7 @@ class Job:
     slots: FileSlots | MemorySlots
     domain_of: Callable[[str], str]
     on_final: Callable[[str, str, int, int], None]  # URL, status or reason, bytes, ms
-    earlier: dict[str, Earlier] = field(default_factory=dict)  # what is known of pages that are visited again
+    earlier: dict[str, Revisit] = field(default_factory=dict)  # what is known of pages that are visited again
     dictionary: bytes | None = None
     first_number: int | None = None  # of this process's page files, where it is one of several
     step: int = 1
@@ -255,7 +255,7 @@ class Download:
         earlier = self._job.earlier.get(url)
         exchange = Exchange(
             target.origin_at(str(host.address), self._agent), url, self._robots_limits if is_robots else self._page_limits,
-            self._bodies, robots_of=server.name if is_robots else "", keeps=not is_errand and self._may_keep(host, server),
+            self._bodies, robots_for=server.name if is_robots else "", keeps=not is_errand and self._may_keep(host, server),
             conditions=earlier.conditions() if earlier and not is_robots else (),
         )
         exchange.started_at_ms = now_ms
@@ -331,7 +331,7 @@ class Download:
         server.note(outcome)
 
     def _settle_robots(self, server: Server, outcome: str, reason: str) -> None:
-        self.ledger.settle(server.robots_url, outcome, reason, self._clock.now_ms(), robots_of=server.name)
+        self.ledger.settle(server.robots_url, outcome, reason, self._clock.now_ms(), robots_for=server.name)
         server.note(outcome)
         server.note_robots(server.robots_url, outcome, b"")
         if server.is_away:

@@ -57,11 +57,11 @@ class Origin:
 
 
 class Exchange:
-    def __init__(self, origin: Origin, url: str, limits: Limits, bodies: Bodies, *, robots_of: str = "", keeps: bool = False,
+    def __init__(self, origin: Origin, url: str, limits: Limits, bodies: Bodies, *, robots_for: str = "", keeps: bool = False,
                  conditions: tuple[str, ...] = ()):
         self.url = url
         self.origin = origin
-        self.robots_of = robots_of  # the server whose robots.txt is asked for, or nothing
+        self.robots_for = robots_for  # the server whose robots.txt is asked for, or nothing
         self.keeps = keeps  # the connection, for the next request to this server
         self.target = url[len(origin.server):]
         self.headers = [*origin.headers, *conditions] if keeps else [*origin.headers, *conditions, "Connection: close"]
@@ -86,7 +86,7 @@ class Exchange:
 
     @property
     def is_robots(self) -> bool:
-        return bool(self.robots_of)
+        return bool(self.robots_for)
 
     @property
     def has_answer(self) -> bool:

@@ -11,12 +11,12 @@ from stages.fetcher.exchange import Exchange
 from stages.fetcher.reasons import TEMPORARY
 from stages.fetcher.repository import Repository
 from stages.fetcher.resume import Past
+from stages.fetcher.revisit import Revisit
 from stages.fetcher.tally import Tally
-from stages.fetcher.url_list import Earlier
 
 
 class Ledger:
-    def __init__(self, urls: list[str], earlier: dict[str, Earlier], past: list[Past], retries_max: int,
+    def __init__(self, urls: list[str], earlier: dict[str, Revisit], past: list[Past], retries_max: int,
                  on_final: Callable[[str, str, int, int], None]):
         self.left = set(urls)
         self.unreachable: dict[str, str] = {}  # server -> why its robots.txt could not be had
@@ -31,10 +31,10 @@ class Ledger:
             if ends:
                 self.left.remove(event.url)
                 self._tries.pop(event.url, None)
-            elif not event.robots_of and event.url in self.left:
+            elif not event.robots_for and event.url in self.left:
                 self._note_try(event.url, event.reason)
             self.tally.count(event.outcome, event.reason, event.bytes, is_asked=event.is_asked,
-                             is_robots=bool(event.robots_of), is_final=ends)
+                             is_robots=bool(event.robots_for), is_final=ends)
 
     def _note_try(self, url: str, reason: str) -> None:
         self._tries[url] = self._tries.get(url, (0, ""))[0] + 1, reason
@@ -50,19 +50,19 @@ class Ledger:
                          is_robots=exchange.is_robots, is_final=is_final)
         if exchange.is_robots:
             if exchange.outcome == FAILED:
-                self.unreachable[exchange.robots_of] = exchange.reason
+                self.unreachable[exchange.robots_for] = exchange.reason
         elif again:
             self._note_try(url, exchange.reason)
         else:
             self._end(url, exchange.what, size_bytes, exchange.times_ms["total"])
         return again
 
-    def settle(self, url: str, outcome: str, reason: str, now_ms: int, *, robots_of: str = "") -> None:
+    def settle(self, url: str, outcome: str, reason: str, now_ms: int, *, robots_for: str = "") -> None:
         """Writes down an outcome that needed no request."""
-        self.repository.write_outcome(url, outcome, reason, now_ms, now_ms, robots_of=robots_of, is_final=not robots_of)
-        self.tally.count(outcome, reason, 0, is_asked=False, is_robots=bool(robots_of), is_final=not robots_of)
-        if robots_of:
-            self.unreachable[robots_of] = reason
+        self.repository.write_outcome(url, outcome, reason, now_ms, now_ms, robots_for=robots_for, is_final=not robots_for)
+        self.tally.count(outcome, reason, 0, is_asked=False, is_robots=bool(robots_for), is_final=not robots_for)
+        if robots_for:
+            self.unreachable[robots_for] = reason
         else:
             self._end(url, reason, 0, 0)
 

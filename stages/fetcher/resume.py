@@ -1,8 +1,8 @@
 """What earlier attempts at a cycle left: reads the page files back, and cuts what a crash tore at their ends.
 
-Up to the point that `.aside-synced` names, every record must be whole: anything else is damage and stops the stage.
-Behind it, the first thing that is not a whole exchange ends the file. The records that remain tell which URLs are done,
-the robots.txt texts, the failures in their order, and how long the attempts were active.
+Up to the lengths that the marks `.aside-synced-NNNNN` name, every record must be whole: anything else is damage and stops
+the stage. Behind them, the first thing that is not a whole exchange ends the file. The records that remain tell which URLs
+are done, the robots.txt texts, the failures in their order, and how long the attempts were active.
 """
 
 import os
@@ -16,17 +16,23 @@ from storage.errors import Damaged
 from storage.publish import ASIDE, read_json, sync_file, sync_folder
 
 _FILE_NAME = re.compile(r"(\d{5,9})\.warc\.(?:zst|gz)")
+_MARK_NAME = re.compile(rf"{re.escape(SYNCED)}\d{{5,9}}")
 
 
 class Past(NamedTuple):
     """An exchange, or an outcome without one, of an earlier attempt."""
     url: str
-    is_robots: bool
+    robots_for: str  # of an exchange for robots.txt: the server that the rules are for, which need not be the one asked
     is_final: bool
     outcome: str
     reason: str
+    is_asked: bool  # somebody was asked, or tried to reach
     bytes: int
     block: bytes  # of a robots.txt answer; not kept of pages
+
+    @property
+    def is_robots(self) -> bool:
+        return bool(self.robots_for)
 
 
 class History(NamedTuple):
@@ -44,40 +50,44 @@ class PageFileRead(NamedTuple):
     ended_at_ms: int
 
 
-def read_history(folder: Path) -> History:
-    """Reads a stage folder that is not published yet, and cuts its page files after their last whole exchange."""
+def read_history(folder: Path, below: int | None = None, *, cut: bool = True) -> History:
+    """Reads a stage folder that is not published yet, and cuts its page files after their last whole exchange.
+
+    A worker reads only the files with numbers `below` its attempt's own, which its parent has cut already.
+    """
     pages = folder / names.PAGES
     if not pages.is_dir():
         return History([], 0, 0, 0)
-    synced_number, synced_bytes = read_synced(folder)
+    synced = {number: size for number, size in read_marks(folder).items() if below is None or number < below}
+    files = {number: path for number, path in list_page_files(pages) if below is None or number < below}
     past: list[Past] = []
     spans: dict[int, tuple[int, int]] = {}
-    numbers = []
-    for number, path in list_page_files(pages):
-        numbers.append(number)
+    for number, path in files.items():
         size = path.stat().st_size
-        safe_bytes = size if number < synced_number else synced_bytes if number == synced_number else 0
-        read = read_page_file(path, safe_bytes)
-        if read.whole_bytes < size:
-            cut(path, read.whole_bytes)
+        read = read_page_file(path, synced.get(number, 0))
+        if cut and read.whole_bytes < size:
+            cut_after(path, read.whole_bytes)
         if read.whole_bytes:
             past += read.past
             began, ended = spans.get(read.attempt, (read.began_at_ms, read.ended_at_ms))
             spans[read.attempt] = min(began, read.began_at_ms), max(ended, read.ended_at_ms)
     active_ms = sum(ended - began for began, ended in spans.values())
-    return History(past, max(numbers, default=-1) + 1, max(spans, default=0), active_ms)
+    # A file that a mark names and that is gone was set aside as damaged: its number is not given out again.
+    return History(past, max([*files, *synced], default=-1) + 1, max(spans, default=0), active_ms)
 
 
-def read_synced(folder: Path) -> tuple[int, int]:
-    """The page file, and its length, up to which all is safe; no file at all where nothing was synced."""
-    path = folder / SYNCED
-    if not path.exists():
-        return -1, 0
-    value = read_json(path)
-    try:
-        return int(value["file"]), int(value["bytes"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise Damaged(path, f"expected a file number and a length, found {error!r}") from None
+def read_marks(folder: Path) -> dict[int, int]:
+    """How many bytes of each page file are safe, by its number, as all processes of all attempts left it."""
+    synced: dict[int, int] = {}
+    for path in sorted(folder.glob(f"{SYNCED}*")):
+        if not _MARK_NAME.fullmatch(path.name):
+            continue
+        try:
+            files = read_json(path)["files"].items()
+            synced |= {int(number): int(size) for number, size in files}
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise Damaged(path, f"expected numbers of files and their lengths, found {error!r}") from None
+    return synced
 
 
 def list_page_files(pages: Path) -> list[tuple[int, Path]]:
@@ -87,48 +97,46 @@ def list_page_files(pages: Path) -> list[tuple[int, Path]]:
 
 def read_page_file(path: Path, safe_bytes: int) -> PageFileRead:
     """The whole exchanges of a page file; Damaged where one is not whole before `safe_bytes`."""
-    data = warc.map_file(path)
     past: list[Past] = []
-    attempt = began_at_ms = ended_at_ms = position = whole = 0
+    attempt = began_at_ms = ended_at_ms = whole = 0
     request: warc.Record | None = None
-    while position < len(data):
-        try:
-            record = warc.record_at(path, data, position)
-            check_order(path, record, request)
-        except Damaged:
-            if whole < safe_bytes:
-                raise
-            break
-        position += record.length
-        if record.type == "request":
-            request = record
-            continue
-        request, whole = None, position
-        ended_at_ms = max(ended_at_ms, warc.parse_date(record.get("WARC-Date")))
-        if record.type == "warcinfo":
-            attempt, began_at_ms = read_attempt(record.block), ended_at_ms
-        else:
-            past.append(to_past(record))
+    try:
+        pages = warc.PageReader(path)
+        for record in pages.records():
+            check_order(pages, record, request)
+            if record.type == "request":
+                request = record
+                continue
+            request, whole = None, record.offset + record.length
+            ended_at_ms = max(ended_at_ms, warc.parse_date(record.get("WARC-Date")))
+            if record.type == "warcinfo":
+                attempt, began_at_ms = read_attempt(record.block), ended_at_ms
+            else:
+                past.append(to_past(record))
+    except Damaged:
+        if whole < safe_bytes:
+            raise
     if whole < safe_bytes:
         raise Damaged(path, f"expected {safe_bytes} bytes of whole exchanges, found {whole}", whole)
     return PageFileRead(past, whole, attempt, began_at_ms, ended_at_ms)
 
 
-def check_order(path: Path, record: warc.Record, request: warc.Record | None) -> None:
-    """Damaged unless the file begins with warcinfo and a request is followed by its response, and only so."""
-    if (record.offset == 0) != (record.type == "warcinfo"):
-        raise Damaged(path, f"expected warcinfo first and only there, found {record.type!r}", record.offset)
+def check_order(pages: warc.PageReader, record: warc.Record, request: warc.Record | None) -> None:
+    """Damaged unless the file begins with warcinfo and a request is followed by its answer, and only so."""
+    if (record.offset == pages.first_offset) != (record.type == "warcinfo"):
+        raise Damaged(pages.path, f"expected warcinfo first and only there, found {record.type!r}", record.offset)
     expected = request.get("WARC-Record-ID") if request else ""
-    if (record.type == "response" or request) and record.get("WARC-Concurrent-To") != expected:
-        raise Damaged(path, f"expected a request and its response, found {record.type!r}", record.offset)
+    if (record.type in warc.ANSWERS or request) and record.get("WARC-Concurrent-To") != expected:
+        raise Damaged(pages.path, f"expected a request and its answer, found {record.type!r}", record.offset)
 
 
 def to_past(record: warc.Record) -> Past:
-    is_robots = record.get(warc.ROBOTS) == warc.YES
-    is_answer = record.type == "response"
+    robots_for = record.get(warc.ROBOTS)
+    is_answer = record.type in warc.ANSWERS
     return Past(
-        record.url, is_robots, record.get(warc.FINAL) == warc.YES, record.get(warc.OUTCOME), record.get(warc.REASON),
-        len(record.block) if is_answer else 0, record.block if is_robots and is_answer else b"",
+        record.url, robots_for, record.get(warc.FINAL) == warc.YES, record.get(warc.OUTCOME), record.get(warc.REASON),
+        is_answer or bool(record.get("WARC-IP-Address")),
+        len(record.block) if is_answer else 0, record.block if robots_for and is_answer else b"",
     )
 
 
@@ -137,7 +145,7 @@ def read_attempt(block: bytes) -> int:
     return int(found[1]) if found else 0
 
 
-def cut(path: Path, whole_bytes: int) -> None:
+def cut_after(path: Path, whole_bytes: int) -> None:
     """Removes what follows the last whole exchange; the file itself where nothing is whole."""
     if whole_bytes:
         os.truncate(path, whole_bytes)
@@ -148,6 +156,6 @@ def cut(path: Path, whole_bytes: int) -> None:
 
 
 def remove_asides(folder: Path) -> None:
-    """Removes `.aside-synced` and what a crash left beside it, before the folder is published."""
+    """Removes the marks and what a crash left beside them, before the folder is published."""
     for path in folder.glob(f"{ASIDE}*"):
         path.unlink()

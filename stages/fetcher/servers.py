@@ -157,10 +157,10 @@ def gather_work(urls: list[str], known: dict[str, Known], past: list[Past], conf
         if url not in done:
             servers[name].urls.append(url)
     for event in past:
-        server = servers.get(event.robots_of or server_of(event.url))
+        server = servers.get(event.robots_for or server_of(event.url))
         if server is not None:
             server.note(event.outcome)
-            if event.robots_of:
+            if event.robots_for:
                 server.note_robots(event.url, event.outcome, event.block)
     hosts: dict[str, HostWork] = {}
     for server in servers.values():

@@ -4,33 +4,24 @@ import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 from contract import names
+from contract.crawl_folder import LATEST_MS
 from contract.errors import Usage
 from contract.tables import SERVERS, URL_LIST
 from contract.url import NotCanonical, canonicalise
+from stages.fetcher.revisit import Revisit
 from stages.fetcher.servers import Known
 from storage.errors import Damaged
-from storage.tables import column, read_table
+from storage.tables import column, read_some_columns, read_table
 
 # The list's URLs go into requests and WARC headers as they are: nothing in them may end a line.
 _SAFE_URL = re.compile(r"https?://[!-~]+/[!-~]*")
-_SAFE_VALUE = re.compile(r"[!-~](?:[ -~]{0,998}[!-~])?")
+# What a server sent as ETag and Last-Modified goes back to it in a request: one line of ASCII, else it is not used.
+_SAFE_VALIDATOR = re.compile(r"[!-~](?:[ -~]{0,998}[!-~])?")
+_DIGEST = re.compile(r"sha1:[A-Z2-7]{32}")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-
-class Earlier(NamedTuple):
-    """What an earlier visit left of a page that is visited again."""
-    etag: str = ""
-    last_modified: str = ""
-    payload_digest: str = ""
-    fetched_at_ms: int = 0
-
-    def conditions(self) -> tuple[str, ...]:
-        """The headers that ask for the page only if it has changed (RFC 9110 13.1)."""
-        pairs = (("If-None-Match", self.etag), ("If-Modified-Since", self.last_modified))
-        return tuple(f"{name}: {value}" for name, value in pairs if _SAFE_VALUE.fullmatch(value))
+_REVISIT_COLUMNS = ["etag", "last_modified", "payload_digest", "fetched_at_ms"]
 
 
 def read_scheduled(folder: Path) -> list[str]:
@@ -62,12 +53,49 @@ def read_list(path: Path) -> list[str]:
     """The URLs of somebody's own list, each once: a text with one a line, or a table like the scheduler's."""
     try:
         if path.suffix == ".parquet":
-            lines = (url.encode("utf-8", "replace") for url in read_table(path, URL_LIST, ["url"]).column("url").to_pylist())
+            lines = [url.encode("utf-8", "replace") for url in read_own_table(path)["url"]]
         else:
             lines = path.read_bytes().removeprefix(_BYTE_ORDER_MARK).split(b"\n")
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
         raise Usage(f"{path}: expected a list of URLs, found {error.strerror.lower()}") from None
     return list(dict.fromkeys(canonical_lines(lines, path)))
+
+
+def read_revisits(path: Path) -> dict[str, Revisit]:
+    """What a list, the scheduler's or somebody's own, tells of the earlier answers of those of its URLs that are to be asked
+    again; by canonical URL, the first row of one counts. A text tells nothing."""
+    if path.suffix != ".parquet":
+        return {}
+    table = read_own_table(path)
+    revisits: dict[str, Revisit] = {}
+    for url, is_revisit, *known in zip(table["url"], table["revisit"], *(table[name] for name in _REVISIT_COLUMNS)):
+        if is_revisit:
+            try:
+                revisits.setdefault(canonicalise(url), to_revisit(*known))
+            except NotCanonical:
+                pass  # told when the list was read
+    return revisits
+
+
+def read_own_table(path: Path) -> dict[str, list]:
+    """The columns of somebody's own table that concern us; one that it has not, or a missing value, counts as empty."""
+    table = read_some_columns(path, URL_LIST, ["url", "revisit", *_REVISIT_COLUMNS])
+    if "url" not in table.column_names:
+        raise Damaged(path, "expected a column `url`, found none")
+    empty = {"url": "", "revisit": False, **Revisit()._asdict()}
+    columns = {}
+    for name, nothing in empty.items():
+        values = table.column(name).to_pylist() if name in table.column_names else [None] * len(table)
+        columns[name] = [nothing if value is None else value for value in values]
+    return columns
+
+
+def to_revisit(etag: str, last_modified: str, payload_digest: str, fetched_at_ms: int) -> Revisit:
+    """The same, but that what cannot be sent or written as it is counts as not known."""
+    return Revisit(
+        etag if _SAFE_VALIDATOR.fullmatch(etag) else "", last_modified if _SAFE_VALIDATOR.fullmatch(last_modified) else "",
+        payload_digest if _DIGEST.fullmatch(payload_digest) else "", fetched_at_ms if 0 <= fetched_at_ms < LATEST_MS else 0,
+    )
 
 
 def canonical_lines(lines: Iterable[bytes], path: Path) -> Iterable[str]:

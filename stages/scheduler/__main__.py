@@ -73,8 +73,15 @@ def make_list(crawl: Path, plan: Plan, generation: Generation) -> tuple[pa.Table
         "order": np.arange(len(chosen), dtype=np.uint32), "url": pa.array([text.decode() for text in texts], pa.string()),
         "domain_key": table["domain_key"][server], "url_key": generation.rows["key"][chosen],
         "server_key": table["server_key"][server], "depth": generation.rows["depth"][chosen],
+        **no_revisits(len(chosen)),
     }, schema=URL_LIST)
     return listed, known_servers(crawl, generation.servers.take(pa.array(np.unique(server))))
+
+
+def no_revisits(rows: int) -> dict[str, np.ndarray]:
+    """The columns of a list that asks for first visits only."""
+    texts = {name: np.full(rows, "", object) for name in ("etag", "last_modified", "payload_digest")}
+    return {"revisit": np.zeros(rows, bool), **texts, "fetched_at_ms": np.zeros(rows, np.int64)}
 
 
 def known_servers(crawl: Path, servers: pa.Table) -> pa.Table:

@@ -14,6 +14,7 @@ from contract.plan import CRAWL, Plan, write_plan
 from contract.tables import ANSWERED, SERVERS, URL_LIST
 from contract.url import Keys, server_of
 from stages.extractor.__main__ import extract_cycle, extract_pages
+from stages.scheduler.__main__ import no_revisits
 from storage.frames import Zstd
 from storage.publish import publishing
 from storage.tables import write_table
@@ -46,29 +47,30 @@ class WarcFile:
         return self
 
     def answer(self, url: str, block: bytes, outcome: str = ANSWERED, reason: str = "", *, total: int = 30, final: bool = True,
-               robots: bool = False, address: str = "192.0.2.1") -> "WarcFile":
+               robots: str = "", address: str = "192.0.2.1") -> "WarcFile":
         self._at_ms += 1000
         self.add("request", url, b"GET / HTTP/1.1\r\n\r\n")
         return self.add("response", url, block, WARC_IP_Address=address, WARC_Payload_Digest=warc.sha1_digest(block),
                         **coletor(outcome, reason, total, final, robots))
 
-    def no_answer(self, url: str, outcome: str, reason: str, *, total: int = 0, robots: bool = False) -> "WarcFile":
+    def no_answer(self, url: str, outcome: str, reason: str, *, total: int = 0, final: bool = True, robots: str = "") -> "WarcFile":
         self._at_ms += 1000
-        return self.add("metadata", url, b"outcome\r\n", **coletor(outcome, reason, total, not robots, robots))
+        return self.add("metadata", url, b"outcome\r\n", **coletor(outcome, reason, total, final and not robots, robots))
 
     def robots(self, server: str, body: bytes, status: int = 200, path: str = "/robots.txt", **options) -> "WarcFile":
         headers = options.pop("headers", ())
-        return self.answer(server + path, http(body, status, "text/plain", *headers), final=False, robots=True, **options)
+        options = {"robots": server, **options}
+        return self.answer(server + path, http(body, status, "text/plain", *headers), final=False, **options)
 
     def data(self) -> bytes:
         return b"".join(self.members)
 
 
-def coletor(outcome: str, reason: str, total: int, final: bool, robots: bool) -> dict[str, str]:
+def coletor(outcome: str, reason: str, total: int, final: bool, robots: str) -> dict[str, str]:
     headers = {"Coletor_Final": "yes"} if final else {}
-    headers |= {"Coletor_Robots": "yes"} if robots else {}
+    headers |= {"Coletor_Robots": robots} if robots else {}
     headers |= {"Coletor_Reason": reason} if reason else {}
-    return headers | {"Coletor_Outcome": outcome, "Coletor_Times": f"waited=1 connect=2 first_byte=3 total={total}"}
+    return headers | {"Coletor_Outcome": outcome, "Coletor_Times": f"waited=1 dns=4 connect=2 first_byte=3 total={total}"}
 
 
 def page_file(pages: dict[str, bytes | str]) -> WarcFile:
@@ -150,7 +152,7 @@ def list_table(listed: dict[str, int]) -> pa.Table:
     return pa.table({
         "order": range(len(listed)), "url": list(listed), "domain_key": [server.domain_key for server in servers],
         "url_key": [KEYS.of(url) for url in listed], "server_key": [server.key for server in servers],
-        "depth": list(listed.values()),
+        "depth": list(listed.values()), **no_revisits(len(listed)),
     }, schema=URL_LIST)
 
 

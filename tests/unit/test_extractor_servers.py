@@ -9,7 +9,7 @@ import pytest
 
 from contract.config import Config
 from contract.tables import ANSWERED, FAILED, REFUSED
-from contract.warc import read_records
+from contract.warc import PageReader
 from stages.extractor.exchange import read_exchange
 from stages.extractor.servers import Servers
 from tests.unit.test_extractor_lab import KEYS, NOW_MS, WarcFile, http, server_table
@@ -23,7 +23,7 @@ def observe(folder: Path, file: WarcFile, known: dict[str, dict]) -> dict:
     """The row of the one server that the file's records are about."""
     (folder / "pages.warc.zst").write_bytes(file.data())
     servers = Servers(server_table({HOME: 0}, known), KEYS, CONFIG)
-    for record in read_records(folder / "pages.warc.zst"):
+    for record in PageReader(folder / "pages.warc.zst").records():
         exchange = read_exchange(record, "", is_plain_final=False)
         if exchange is not None:
             servers.note(exchange)
@@ -40,7 +40,7 @@ DISALLOW = b"User-agent: *\nDisallow: /\n"
     (lambda file: file.robots(SITE, b"denied", 403), b"", 0),
     (lambda file: file.robots(SITE, b"busy", 429, outcome=FAILED, reason="http_429"), b"old", 4),
     (lambda file: file.robots(SITE, b"down", 500, outcome=FAILED, reason="http_5xx"), b"old", 4),
-    (lambda file: file.no_answer(SITE + "/robots.txt", FAILED, "connect", robots=True), b"old", 4),
+    (lambda file: file.no_answer(SITE + "/robots.txt", FAILED, "connect", robots=SITE), b"old", 4),
     (lambda file: file.no_answer(HOME, REFUSED, "forbidden_address"), b"old", 3),
     (lambda file: file.robots(SITE, b"x" * 2000), b"x" * 1000, 0),
     (lambda file: file.robots(SITE, b"", 301, headers=LEAD_ON).robots(SITE, DISALLOW, path="/deeper"), DISALLOW, 0),

@@ -17,12 +17,12 @@ from contract.plan import Plan, write_plan
 from contract.stage import ALIVE_VARIABLE, PROGRESS_VARIABLE
 from contract.tables import SERVERS, URL_LIST
 from contract.url import server_of
-from stages.fetcher.repository import SYNCED
+from stages.fetcher.repository import mark_name
 from stages.fetcher.slots import slot_of
 from storage.publish import encode_json, publishing
 from storage.tables import write_table
 from tests.unit.test_fetcher_lab import (
-    NO_ROBOTS, PATIENCE_S, RawServer, finals_in, ok, outcome_of, records_in, run_here, settings_for, start_fetcher,
+    NO_REVISIT, NO_ROBOTS, PATIENCE_S, RawServer, finals_in, ok, outcome_of, records_in, run_here, settings_for, start_fetcher,
 )
 
 CYCLE = 42
@@ -40,7 +40,7 @@ class SmallCycle:
         self.now_ms = time.time_ns() // 1_000_000
         write_plan(self.crawl.path, Plan(CYCLE, kind, 0, 1, None, self.now_ms, self.config))
         keys = {"domain_key": 1, "url_key": 2, "server_key": 3}
-        rows = [{"order": len(urls) - n, "url": url, **keys, "depth": 0} for n, url in enumerate(reversed(urls), 1)]
+        rows = [{"order": len(urls) - n, "url": url, **keys, "depth": 0, **NO_REVISIT} for n, url in enumerate(reversed(urls), 1)]
         with publishing(self.folder / names.SCHEDULER) as manifest:
             write_table(self.folder / names.SCHEDULER / names.URL_LIST, pa.Table.from_pylist(rows, URL_LIST))
             write_table(self.folder / names.SCHEDULER / names.SERVERS, pa.Table.from_pylist([{
@@ -117,7 +117,7 @@ def test_damage_and_mistakes_have_their_exit_codes(tmp_path):
         pages = cycle.out / names.PAGES
         pages.mkdir(parents=True)
         (pages / "00000.warc.zst").write_bytes(b"damaged bytes")
-        (cycle.out / SYNCED).write_bytes(encode_json({"format": 1, "file": 0, "bytes": 13}))
+        (cycle.out / mark_name(0)).write_bytes(encode_json({"format": 1, "files": {"00000": 13}}))
         damaged = cycle.run()
         assert damaged.returncode == 65 and "set aside as" in damaged.stderr and not (pages / "00000.warc.zst").exists()
         assert cycle.run().returncode == 0 and len(finals_in(cycle.out)) == 1

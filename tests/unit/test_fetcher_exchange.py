@@ -23,7 +23,7 @@ from stages.fetcher.engine import reason_of
 from stages.fetcher.exchange import Exchange, Limits, Origin
 from stages.fetcher.identity import find_version
 from stages.fetcher.servers import Known
-from storage.frames import read_member
+from storage.frames import Members
 from tests.unit.test_fetcher_lab import (
     NO_ROBOTS, PATIENCE_S, RawServer, fetch, fetch_one, finals_in, ok, outcome_of, pages_of, records_in, tls_context,
 )
@@ -51,7 +51,7 @@ def test_an_exchange_is_a_request_and_its_response_next_to_each_other(tmp_path):
     assert [one.type for one in exchanges] == ["request", "response"] * 2
     robots, page = exchanges[1], exchanges[3]
     assert page == record and page.get("WARC-Concurrent-To") == exchanges[2].get("WARC-Record-ID")
-    assert robots.get(warc.ROBOTS) == "yes" and not robots.get(warc.FINAL) and outcome_of(robots) == ("answered", "")
+    assert robots.get(warc.ROBOTS) == server_of(page.url) and not robots.get(warc.FINAL) and outcome_of(robots) == ("answered", "")
     assert page.get(warc.FINAL) == "yes" and not page.get(warc.ROBOTS)
     assert page.block == ok(b"<p>", "X-A: 1")
     assert page.get("WARC-Payload-Digest") == warc.sha1_digest(b"<p>")
@@ -167,7 +167,7 @@ def test_tls_is_verified_and_its_request_is_stored(tmp_path, tls_context):
         assert requests == [seen.raw for seen in server.seen]
     assert parse_response(finals_in(tmp_path / "out")[good].block).body == b"safe"
     failed = next(record for record in records if record.url == wrong + "robots.txt")
-    assert outcome_of(failed) == ("failed", "tls") and failed.get(warc.ROBOTS) == "yes" and not failed.get(warc.FINAL)
+    assert outcome_of(failed) == ("failed", "tls") and failed.get(warc.ROBOTS) == wrong.removesuffix("/") and not failed.get(warc.FINAL)
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
@@ -259,7 +259,7 @@ def test_other_tools_open_the_files(tmp_path, compression):
         for record in ArchiveIterator(io.BytesIO(path.read_bytes()), verify_digests=True):
             if record.record_type == WarcRecordType.response and record.http_headers.status_code == 200:
                 bodies.append(record.reader.read())
-        assert read_member(memoryview(path.read_bytes()), 0, 1 << 20)[0].startswith(b"WARC/1.1\r\nWARC-Type: warcinfo")
+        assert Members(memoryview(path.read_bytes())).read(0, 1 << 20)[0].startswith(b"WARC/1.1\r\nWARC-Type: warcinfo")
     assert bodies == [b"page %d" % n for n in range(5)]
 
 

@@ -31,6 +31,7 @@ from storage.publish import make_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 20.0  # what a test waits for at most; it is never reached where all is well
+NO_REVISIT = {"revisit": False, "etag": "", "last_modified": "", "payload_digest": "", "fetched_at_ms": 0}  # columns of a list
 NO_ROBOTS = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -168,7 +169,7 @@ def fetch(folder: Path, urls: list[str], hosts: dict[str, str], *, known=None, s
 
 
 def records_in(folder: Path) -> list[Record]:
-    return [record for _, path in list_page_files(folder / names.PAGES) for record in warc.read_records(path)]
+    return [record for _, path in list_page_files(folder / names.PAGES) for record in warc.PageReader(path).records()]
 
 
 def finals_in(folder: Path) -> dict[str, Record]:

@@ -17,7 +17,9 @@ from stages.fetcher.identity import find_version, user_agent
 from stages.fetcher.url_list import read_list
 from storage.publish import verify
 from storage.tables import write_table
-from tests.unit.test_fetcher_lab import RawServer, fetch, finals_in, ok, outcome_of, override, pages_of, records_in, run_fetcher, run_here
+from tests.unit.test_fetcher_lab import (
+    NO_REVISIT, RawServer, fetch, finals_in, ok, outcome_of, override, pages_of, records_in, run_fetcher, run_here,
+)
 
 
 @pytest.fixture
@@ -66,7 +68,7 @@ def test_a_list_of_one_s_own_is_fetched_and_told(tmp_path, hosts):
 def test_a_table_is_a_list_too(tmp_path, hosts):
     with RawServer(pages_of({"/a": ok()})) as server:
         url = f"http://one.test:{server.port}/a"
-        row = {"order": 0, "url": url, "domain_key": 1, "url_key": 2, "server_key": 3, "depth": 0}
+        row = {"order": 0, "url": url, "domain_key": 1, "url_key": 2, "server_key": 3, "depth": 0, **NO_REVISIT}
         write_table(tmp_path / "list.parquet", pa.Table.from_pylist([row], URL_LIST))
         done = run_here(tmp_path / "list.parquet", "--out", tmp_path / "out", *hosts, "--set", "fetcher.warc_compression=gzip")
     assert done.returncode == 0 and finals_in(tmp_path / "out")[url].get(warc.OUTCOME) == "answered"

@@ -12,8 +12,8 @@ import pytest
 from contract import names, warc
 from contract.config import Fetcher
 from stages.fetcher import repository
-from stages.fetcher.repository import About, Repository
-from stages.fetcher.resume import Past, cut, read_history, read_page_file
+from stages.fetcher.repository import About, Repository, mark_name
+from stages.fetcher.resume import Past, cut_after, read_history, read_page_file
 from stages.fetcher.servers import Known, gather_work
 from storage.errors import Damaged
 from storage.publish import encode_json, make_folder
@@ -54,9 +54,9 @@ def test_a_file_torn_at_any_byte_is_cut_after_the_last_whole_exchange(tmp_path, 
     path.write_bytes(whole[:response.offset + 5])
     with pytest.raises(Damaged, match=rf"{path.name} at byte {response.offset}: expected a whole record"):
         read_page_file(path, len(whole))
-    cut(path, request.offset)
+    cut_after(path, request.offset)
     assert path.stat().st_size == request.offset
-    cut(path, 0)
+    cut_after(path, 0)
     assert not path.exists()
 
 
@@ -88,12 +88,13 @@ def test_history_tells_what_was_done(tmp_path, some_pages):
         *((f"/{n}", True, "answered", "") for n in range(3)),
     ]
     assert history.past[0].is_robots and history.past[0].block.endswith(b"Disallow: /no")
-    (folder / repository.SYNCED).write_bytes(encode_json({"format": 1, "file": 0, "bytes": 10**6}))
+    (folder / mark_name(0)).write_bytes(encode_json({"format": 1, "files": {"00000": 10**6}}))
     with pytest.raises(Damaged, match="expected 1000000 bytes of whole exchanges"):
         read_history(folder)
-    (folder / repository.SYNCED).write_bytes(encode_json({"format": 1, "file": 1}))
-    with pytest.raises(Damaged, match="expected a file number and a length"):
-        read_history(folder)
+    for wrong in ({"file": 1}, {"files": {"x": 1}}, {"files": {"00000": None}}, {"files": 3}):
+        (folder / mark_name(0)).write_bytes(encode_json({"format": 1, **wrong}))
+        with pytest.raises(Damaged, match="synced-00000: expected numbers of files and their lengths"):
+            read_history(folder)
 
 
 def test_active_time_is_summed_over_attempts(tmp_path):
@@ -111,13 +112,13 @@ def test_work_is_gathered_from_what_was_done():
     config, now_ms = Fetcher(delay_s=2.0, server_failures_max=3), 1_000_000
     urls = [f"http://a.test/{n}" for n in range(4)] + ["http://b.test/", "http://c.test/", "https://a.test/"]
 
-    def past(url, outcome, is_robots=False, block=b""):
-        return Past(url, is_robots, not is_robots, outcome, "", 0, block)
+    def past(url, outcome, robots_for="", block=b""):
+        return Past(url, robots_for, not robots_for, outcome, "", 0, block)
 
     rules = ok(b"User-agent: *\nCrawl-delay: 9\n")
     history = [
-        past("http://a.test/robots.txt", "answered", True, rules), past("http://a.test/0", "failed"),
-        past("http://a.test/1", "answered"), past("http://a.test/2", "failed"), past("http://b.test/robots.txt", "failed", True),
+        past("http://elsewhere.test/robots.txt", "answered", "http://a.test", rules), past("http://a.test/0", "failed"),
+        past("http://a.test/1", "answered"), past("http://a.test/2", "failed"), past("http://b.test/robots.txt", "failed", "http://b.test"),
         past("http://foreign.test/", "answered"),
     ]
     known = {"http://c.test": Known(failures=2, delay_ms=5000, last_request_at_ms=999_000)}
@@ -269,6 +270,6 @@ def test_files_rotate_and_are_synced_in_order(tmp_path):
     paths = sorted((folder / names.PAGES).iterdir())
     assert [path.name for path in paths] == [f"{n:05d}.warc.zst" for n in range(len(paths))] and len(paths) > 3
     for path in paths:
-        first, *rest = warc.read_records(path)
+        first, *rest = warc.PageReader(path).records()
         assert first.type == "warcinfo" and first.get("WARC-Filename") == path.name and rest
     assert set(finals_in(folder)) == set(urls) and not list(folder.glob(".aside*"))

@@ -8,6 +8,7 @@ import pytest
 from contract import warc
 from contract.config import Fetcher
 from contract.robots import ALLOW_ALL, UNREACHABLE, Answer, find_target, read_answer
+from contract.url import server_of
 from contract.warc import HttpMessage, parse_response
 from stages.fetcher.servers import Known, Server
 from tests.unit.test_fetcher_lab import RawServer, fetch, finals_in, ok, outcome_of, records_in
@@ -63,7 +64,7 @@ def test_where_robots_cannot_be_had_nothing_is_asked(tmp_path, robots):
     assert not finals and targets == ["/robots.txt"]
     assert result.counts["not_reached"] == 2 and len(result.not_reached) == 2
     record = records_in(tmp_path / "out")[-1]
-    assert record.get(warc.ROBOTS) == "yes" and record.get(warc.OUTCOME) == "failed" and not record.get(warc.FINAL)
+    assert record.get(warc.ROBOTS) == server_of(record.url) and record.get(warc.OUTCOME) == "failed" and not record.get(warc.FINAL)
 
 
 def test_redirects_are_followed_on_the_same_server_only(tmp_path):
@@ -129,7 +130,7 @@ def test_a_name_that_does_not_exist(tmp_path):
     result = fetch(tmp_path / "out", ["http://nowhere.test/a", "http://nowhere.test/b"], {})
     record = records_in(tmp_path / "out")[-1]
     assert record.url == "http://nowhere.test/robots.txt" and outcome_of(record) == ("failed", "dns")
-    assert record.get(warc.ROBOTS) == "yes" and not record.get(warc.FINAL)
+    assert record.get(warc.ROBOTS) == "http://nowhere.test" and not record.get(warc.FINAL)
     assert result.counts["not_reached"] == 2 and result.counts["requests"] == 0
 
 

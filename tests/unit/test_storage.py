@@ -61,23 +61,23 @@ def test_a_column_of_python_objects_is_never_loaded(tmp_path):
 def test_members_stand_alone(codec):
     parts = [b"one", b"", b"x" * 300_000]
     data = memoryview(b"".join(codec.compress(part) for part in parts))
-    place, found = 0, []
+    members, place, found = frames.Members(data), 0, []
     while place < len(data):
-        part, place = frames.read_member(data, place, 1 << 20)
+        part, place = members.read(place, 1 << 20)
         found.append(part)
     assert found == parts
     with pytest.raises(frames.TooLong):
-        frames.read_member(memoryview(codec.compress(b"x" * 1000)), 0, 999)
+        frames.Members(memoryview(codec.compress(b"x" * 1000))).read(0, 999)
     whole = codec.compress(b"some content that is long enough to be cut anywhere")
     for length in range(1, len(whole)):
         with pytest.raises(frames.Torn):
-            frames.read_member(memoryview(whole[:length]), 0, 1 << 20)
+            frames.Members(memoryview(whole[:length])).read(0, 1 << 20)
     flipped = bytearray(whole)
     flipped[len(whole) // 2] ^= 0x40
     with pytest.raises((frames.Broken, frames.Torn)):
-        frames.read_member(memoryview(bytes(flipped)), 0, 1 << 20)
+        frames.Members(memoryview(bytes(flipped))).read(0, 1 << 20)
     with pytest.raises(frames.Broken):
-        frames.read_member(memoryview(b"plain text"), 0, 1 << 20)
+        frames.Members(memoryview(b"plain text")).read(0, 1 << 20)
 
 
 def test_texts_come_back_in_any_order(tmp_path):
