@@ -20,6 +20,7 @@ from contract.aux_rows import may_hold
 from contract.blocks import interval
 from contract.command import make_parser, run
 from contract.crawl_folder import CrawlFolder, notes_of_damage, open_folder
+from contract.dictionary import read_dictionary
 from contract.errors import EX_DATAERR
 from contract.generation import open_generation
 from contract.log import CRAWL, State, positions, replay
@@ -58,6 +59,7 @@ def check_all(crawl: CrawlFolder, log: State, findings: Findings) -> None:
     aside = {note["path"] for note in notes_of_damage(crawl.path)}
     for folder in published_folders(crawl.path):
         check_files(crawl.path, folder, log, aside, findings)
+    check_dictionary(crawl.path, findings)
     committed = [entry for entry in log.entries if entry is not None]
     for entry in committed:
         check_plan(crawl.path, entry.cycle, findings)
@@ -89,6 +91,14 @@ def check_plan(crawl: Path, cycle: int, findings: Findings) -> None:
             read_plan(crawl, cycle)
         else:
             findings.deny(claim, crawl / names.cycle(cycle) / names.PLAN, "expected a file, found none")
+
+
+def check_dictionary(crawl: Path, findings: Findings) -> None:
+    claim = "the dictionary of pages is whole"
+    if (crawl / names.DICTIONARY).exists():
+        findings.hold(claim)
+        with findings.reading(claim):
+            read_dictionary(crawl / names.DICTIONARY)
 
 
 def published_folders(crawl: Path) -> list[Path]:

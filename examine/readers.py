@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contract import names
+from contract.dictionary import read_dictionary
 from contract.errors import Usage
 from contract.generation import SERVERS_FILE, Generation, open_generation
 from contract.log import positions, read_entry
@@ -16,6 +17,7 @@ from contract.tables import STATES
 from contract.warc import PageReader
 from storage.arrays import read_small_array
 from storage.errors import Damaged
+from storage.frames import dictionary_id
 from storage.publish import is_published, read_manifest
 from storage.tables import column
 from storage.text_segments import Segment, read_texts
@@ -44,6 +46,9 @@ def read_any(path: Path) -> tuple[str, Rows]:
         slots = np.frombuffer(path.read_bytes(), "<u8")
         used = np.flatnonzero(slots)
         return f"{path}: {len(used)} of {len(slots)} slots used", ({"slot": int(slot), "earliest_next_ms": int(slots[slot])} for slot in used)
+    if name == names.DICTIONARY:
+        dictionary = read_dictionary(path)
+        return f"{path}: a zstd dictionary", iter([{"dictionary_id": dictionary_id(dictionary), "bytes": len(dictionary)}])
     if name in (names.SUFFIX_LIST, names.LOCK) or name.endswith((".txt", ".dat")):
         return str(path), ({"line": line} for line in path.read_text("utf-8", "replace").splitlines())
     raise Usage(f"{path}: no file of a crawl folder that this program knows")
