@@ -28,17 +28,18 @@ from pathlib import Path
 
 from contract import crawl_folder, names
 from contract.command import add_configuration, load_configuration, make_parser, run, setting_aside
-from contract.config import require_contact
+from contract.config import Fetcher, require_contact
 from contract.errors import TryLater, Usage
 from contract.plan import CRAWL, read_plan
 from contract.stage import describe_inputs, expect_ours, live_with_supervisor, open_inputs
 from contract.url import Keys
+from stages.fetcher import dictionary
 from stages.fetcher.choice import refuse_before
 from stages.fetcher.download import Job, download
 from stages.fetcher.resume import remove_asides
 from stages.fetcher.slots import FileSlots, MemorySlots
 from stages.fetcher.stopping import say
-from stages.fetcher.url_list import read_known_servers, read_list, read_scheduled
+from stages.fetcher.url_list import read_known_servers, read_list, read_revisits, read_scheduled
 from storage.publish import describe, is_published, make_folder, publishing
 
 
@@ -80,6 +81,7 @@ def fetch_cycle(arguments) -> int:
         job = Job(
             folder, urls, read_known_servers(inputs, plan.now_ms), plan.config.fetcher, refuse_before(urls, plan.config.scope, keys),
             f"{crawl.crawl_id}/{plan.cycle:08d}", FileSlots(crawl.path / names.SLOTS), keys.domain, print_nothing,
+            read_revisits(inputs / names.URL_LIST), dictionary_for(plan.config.fetcher, crawl.path, may_train=not arguments.out),
         )
         with publishing(folder, resume=True) as manifest:
             result = download(job)
@@ -102,7 +104,7 @@ def fetch_list(arguments) -> int:
     lock = hold_folder(arguments.out)
     keys = Keys(0)
     job = Job(arguments.out, urls, {}, config.fetcher, refuse_before(urls, config.scope, keys), arguments.list.name, MemorySlots(),
-              keys.domain, print_line)
+              keys.domain, print_line, read_revisits(arguments.list))
     with publishing(arguments.out, resume=True) as manifest:
         result = download(job)
         remove_asides(arguments.out)
@@ -114,6 +116,13 @@ def fetch_list(arguments) -> int:
         })
     os.close(lock)
     return 0
+
+
+def dictionary_for(config: Fetcher, crawl: Path, *, may_train: bool) -> bytes | None:
+    """The dictionary that the configuration asks for; with --out the crawl does not change, so none is trained."""
+    if not config.warc_dictionary or config.warc_compression != "zstd":
+        return None
+    return dictionary.find_or_train(crawl) if may_train else dictionary.find(crawl)
 
 
 def hold_folder(folder: Path) -> int:
