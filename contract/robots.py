@@ -1,24 +1,43 @@
-"""robots.txt (RFC 9309): what an answer to a request for it means, and its rules for our agent, through protego.
+"""robots.txt (RFC 9309): what an answer to a request for it means, and which URLs its rules allow our agent.
 
 The fetcher and the extractor read the same stored bytes through here, so they cannot disagree. Never raises on any.
+
+Only the groups that apply to us are kept, so memory grows with the text and not with the names in it. A plain rule is
+found by one look-up for each length that rules have; a rule with `*` is a row of literal pieces, each taken at the first
+place where it fits, which is enough for `*` and never goes back. What is left to fear, many such rules against a long
+URL, has a bound (`WORK_MAX`).
 """
 
 import re
 from typing import NamedTuple
 
-from protego import Protego
-
 from contract.body import decode_body
+from contract.robots_groups import read_directives, read_groups, token_of
 from contract.tables import ANSWERED
-from contract.url import NotCanonical, canonicalise, server_of
+from contract.url import NotCanonical, canonicalise
 from contract.warc import HttpMessage
 
 PATH = "/robots.txt"
 REDIRECTS = (301, 302, 303, 307, 308)
-REDIRECTS_MAX = 5
+REDIRECTS_MAX = 5  # RFC 9309 2.3.1.2
 ALLOW_ALL = b""
-_AGENT_LINE = re.compile(r"\s*user-?agent\s*:([^#]*)", re.IGNORECASE)
 DELAY_MAX_S = 7 * 86_400.0  # a week: a longer crawl-delay is a mistake, and would overflow a column
+SHOWN_MAX_CHARACTERS = 200
+# Bytes behind stars, over all rules, times bytes of a path and what a look at a rule costs besides, in bytes: 1,000 rules
+# of 20 bytes may be asked about 900 bytes. A longer path is forbidden. The worst question that a server can bring about
+# takes some 20 ms.
+WORK_MAX = 20_000_000
+LOOK_BYTES = 100
+
+_ORIGIN = re.compile(rb"https?://[^/?]*", re.IGNORECASE)
+_INDEX = re.compile(rb"(.*/)index\.htm[^/]*", re.DOTALL)
+# RFC 9309 2.2.2: octets are compared after %-encoding what is neither reserved nor unreserved (RFC 3986 2), and decoding
+# what is unreserved; `*` and `$` are decoded too, for there they are no marks but themselves (2.2.3).
+_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~*$")
+_SAFE = bytes(_PLAIN) + b"!&'()+,/:;=?@[]#"
+_OTHERWISE_SPELT = re.compile(
+    rb"%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f]|[46][1-9A-F]|[57][0-9A]|3[0-9]|2[4ADE]|5F|7E)|[^%" + re.escape(_SAFE) + rb"]"
+)
 
 
 class Answer(NamedTuple):
@@ -34,61 +53,150 @@ def read_answer(url: str, redirects: int, outcome: str, message: HttpMessage, te
     if outcome != ANSWERED:
         return UNREACHABLE
     if 200 <= message.status < 300:
-        return Answer(decode_body(message, text_max_bytes)[0], "")
+        text = decode_body(message, text_max_bytes)[0]
+        is_cut = len(text) >= text_max_bytes or len(message.body) >= text_max_bytes  # here, or already when it was fetched
+        return Answer(drop_last_line(text) if is_cut else text, "")
     if message.status in REDIRECTS and redirects < REDIRECTS_MAX and (target := find_target(url, message.get("location"))):
         return Answer(None, target)
     return Answer(ALLOW_ALL, "")
 
 
 def find_target(url: str, location: str) -> str:
-    """The URL that a redirect leads to if it stays on the server, else nothing."""
+    """The http(s) URL that a redirect leads to, on whatever server, else nothing."""
     try:
-        target = canonicalise(location, url)
+        return canonicalise(location, url) if location else ""
     except NotCanonical:
         return ""
-    return target if location and server_of(target) == server_of(url) else ""
+
+
+def drop_last_line(text: bytes) -> bytes:
+    """The lines that have an end: a rule that was cut off could mean more than its author said."""
+    return text[:max(text.rfind(b"\n"), text.rfind(b"\r")) + 1]
+
+
+class Rule(NamedTuple):
+    """Of the rules that match, the greatest decides: the longest, then Allow."""
+
+    octets: int
+    is_allow: bool
+    line: int
+
+
+class Wildcard(NamedTuple):
+    rule: Rule
+    first: bytes  # what the path begins with
+    middle: tuple[bytes, ...]
+    last: bytes
+    is_anchored: bool  # the path ends with `last`
+
+
+_NO_RULE = Rule(-1, True, 0)
+_OVER_WORK = Rule(-1, False, 0)
 
 
 class Rules:
     def __init__(self, text: bytes, agent: str):
-        self._agent = agent
-        try:
-            self._rules = Protego.parse(fold_other_agents(text.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace"), agent))
-        except Exception:  # a parser that fails on hostile bytes must not open the server to us
-            self._rules = None
+        self._text = text
+        self._token = token_of(agent.encode("ascii", "replace"))
+        groups = read_groups(text, self._token)
+        self._is_for_us = groups.names_us
+        delays = groups.own_delays or groups.star_delays  # a group of our own without one leaves that for all in force
+        self.delay_s = min(delays[0], DELAY_MAX_S) if delays else 0.0
+        self.sitemaps = tuple(groups.sitemaps)
+        self._whole: dict[bytes, Rule] = {}  # paths that end there
+        self._begun: dict[bytes, Rule] = {}
+        wildcards: dict[tuple, Rule] = {}
+        for line, is_allow, pattern in groups.own if groups.names_us else groups.star:
+            self._add(pattern, is_allow, line, wildcards)
+        self._lengths = sorted({len(begin) for begin in self._begun})
+        self._wildcards = sorted((
+            Wildcard(rule, first, rest[:-1], rest[-1], is_anchored)
+            for (first, rest, is_anchored), rule in wildcards.items()
+        ), reverse=True)
+        tail_bytes = sum(len(piece) + 1 for _, rest, _ in wildcards for piece in rest)
+        self._path_max_bytes = WORK_MAX // max(tail_bytes, 1) - LOOK_BYTES
+
+    def _add(self, pattern: bytes, is_allow: bool, line: int, wildcards: dict[tuple, Rule]) -> None:
+        pattern = _ORIGIN.sub(b"", pattern, count=1) if _ORIGIN.match(pattern) else pattern
+        if not pattern.startswith((b"/", b"*")):
+            pattern = b"/" + pattern
+        # As Google: who allows /x/index.html allows /x/ as well, for it is the same page.
+        if is_allow and (index := _INDEX.fullmatch(pattern)):
+            self._add(index[1] + b"$", is_allow, line, wildcards)
+        is_anchored = pattern.endswith(b"$")
+        first, *rest = (respell(piece) for piece in (pattern[:-1] if is_anchored else pattern).split(b"*"))
+        rule = Rule(len(first) + sum(map(len, rest)) + len(rest) + is_anchored, is_allow, line)
+        pieces = tuple(filter(None, rest))
+        if pieces:
+            table, key = wildcards, (first, pieces, is_anchored and bool(rest[-1]))
+        else:
+            table, key = (self._whole if is_anchored and not rest else self._begun), first
+        if key not in table or table[key][:2] < rule[:2]:
+            table[key] = rule
 
     def allows(self, url: str) -> bool:
-        if self._rules is None:
+        return self._decide(url).is_allow
+
+    def rule_for(self, url: str) -> str:
+        """Which rule decides about a URL, for people."""
+        rule = self._decide(url)
+        if rule is _OVER_WORK:
+            return "forbidden: too many rules with * for so long a URL"
+        if rule is _NO_RULE:
+            return "no rule"
+        _, name, value = next(found for found in read_directives(self._text) if found[0] == rule.line)
+        shown = "".join(c if c.isprintable() else "\ufffd" for c in value[:SHOWN_MAX_CHARACTERS].decode("utf-8", "replace"))
+        return f"{name}: {shown} (line {rule.line}, for user-agent {self._token.decode() if self._is_for_us else '*'})"
+
+    def _decide(self, url: str) -> Rule:
+        path = path_of(url)
+        if path == b"/robots.txt":
+            return _NO_RULE
+        path_bytes = len(path)
+        if path_bytes > self._path_max_bytes:
+            return _OVER_WORK
+        best = self._whole.get(path, _NO_RULE)
+        get_rule = self._begun.get
+        for length in self._lengths:
+            if length > path_bytes:
+                break
+            rule = get_rule(path[:length])
+            if rule is not None and rule > best:
+                best = rule
+        for rule, first, middle, last, is_anchored in self._wildcards:
+            if rule < best:
+                break
+            if path.startswith(first) and has_pieces(path, len(first), middle, last, is_anchored):
+                return rule
+        return best
+
+
+def has_pieces(path: bytes, start: int, middle: tuple[bytes, ...], last: bytes, is_anchored: bool) -> bool:
+    """Whether the pieces follow each other from `start`, with anything between them."""
+    for piece in middle:
+        start = path.find(piece, start)
+        if start < 0:
             return False
-        try:
-            return bool(self._rules.can_fetch(url, self._agent))
-        except Exception:
-            return False
-
-    @property
-    def delay_s(self) -> float:
-        """The crawl-delay, 0 where there is none."""
-        try:
-            delay = self._rules and self._rules.crawl_delay(self._agent)
-        except Exception:
-            delay = None
-        return min(delay, DELAY_MAX_S) if delay and delay > 0 else 0.0
+        start += len(piece)
+    if is_anchored:
+        return path.endswith(last) and len(path) - len(last) >= start
+    return path.find(last, start) >= 0
 
 
-def fold_other_agents(text: str, agent: str) -> str:
-    """The text with each row of groups for other agents made one: the parser keeps every rule once for every name above it,
-    so that 100 kB of names and rules would take a gigabyte."""
-    lines, was_other = [], False
-    for line in text.splitlines():
-        found = _AGENT_LINE.match(line)
-        if found:
-            name = found[1].strip().lower()
-            is_other = name != "*" and name not in agent.lower() and agent.lower() not in name
-            if is_other and was_other:
-                continue
-            was_other = is_other
-            line = "User-agent: ~" if is_other else line
-        elif line.strip():
-            was_other = False
-        lines.append(line)
-    return "\n".join(lines)
+def path_of(url: str) -> bytes:
+    """Path and query of a canonical URL, spelt as rules are; of any other text, something."""
+    start = url.find("/", 8)
+    path = url[start:].encode("utf-8", "replace") if start >= 0 else b"/"
+    return respell(path.partition(b"#")[0])
+
+
+def respell(path: bytes) -> bytes:
+    if not path.translate(None, _SAFE):
+        return path
+    return _OTHERWISE_SPELT.sub(respell_octet, path)
+
+
+def respell_octet(found: re.Match[bytes]) -> bytes:
+    octets = found.group()
+    octet = octets[0] if len(octets) == 1 else int(octets[1:], 16)
+    return bytes((octet,)) if octet in _PLAIN else b"%%%02X" % octet

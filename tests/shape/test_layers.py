@@ -15,7 +15,7 @@ MAY_IMPORT = {
     "synthweb": {"synthweb"},
 }
 IN_ONE_PLACE = {"pycurl": "stages/fetcher/engine.py", "zstandard": "storage/frames.py", "sortednp": "storage/arrays.py",
-                "protego": "contract/robots.py", "ada_url": "contract/url.py"}
+                "ada_url": "contract/url.py"}
 SOURCES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 
 

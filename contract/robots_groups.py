@@ -1,0 +1,82 @@
+"""The lines of a robots.txt, and those of them that speak to one agent (RFC 9309 2.1, 2.2)."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from contract.url import NotCanonical, canonicalise
+
+SITEMAPS_MAX = 1_000
+AGENT, ALLOW, DISALLOW, SITEMAP, DELAY = "User-agent", "Allow", "Disallow", "Sitemap", "Crawl-delay"
+# The misspellings are those that Google's parser takes, and as there a name may go on ('Disallowed: /x'), and a blank may
+# stand for the colon where one word follows ('Disallow /x'): authors see that it works there, and mean what it does.
+_SPELLINGS = {
+    b"user-agent": AGENT, b"useragent": AGENT, b"user agent": AGENT, b"allow": ALLOW, b"disallow": DISALLOW,
+    b"dissallow": DISALLOW, b"dissalow": DISALLOW, b"disalow": DISALLOW, b"diasllow": DISALLOW, b"disallaw": DISALLOW,
+    b"sitemap": SITEMAP, b"site-map": SITEMAP, b"crawl-delay": DELAY, b"crawldelay": DELAY, b"crawl delay": DELAY,
+}
+_DIRECTIVE = re.compile(rb"(%s)[^\s:]*(?:\s*:\s*|\s+(?=\S+\Z))(.*)" % b"|".join(_SPELLINGS), re.IGNORECASE | re.DOTALL)
+_TOKEN = re.compile(rb"[A-Za-z_-]*")  # RFC 9309 2.2.1: 'FooBot/1.2' is named by FooBot
+_EVERYBODY = re.compile(rb"\*(?:\s|\Z)")
+_NUMBER = re.compile(rb"\d{1,12}(?:\.\d{0,12})?|\.\d{1,12}")
+_MARK = re.compile(rb"\xef(?:\xbb\xbf?)?|\xff\xfe|\xfe\xff")  # a byte order mark, whole or begun
+
+
+def token_of(agent: bytes) -> bytes:
+    """The part of a name that is compared."""
+    return _TOKEN.match(agent).group().lower()
+
+
+class Groups(NamedTuple):
+    """What a robots.txt says to one agent by name (`own`) and to all that it does not name (`star`)."""
+
+    names_us: bool
+    own: list[tuple[int, bool, bytes]]  # line, is it Allow, pattern
+    star: list[tuple[int, bool, bytes]]
+    own_delays: list[float]
+    star_delays: list[float]
+    sitemaps: dict[str, None]
+
+
+def read_groups(text: bytes, token: bytes) -> Groups:
+    groups = Groups(False, [], [], [], [], {})
+    names_us = is_own = is_star = has_rules = False
+    for line, name, value in read_directives(text):
+        if name == AGENT:
+            # Rules alone end a row of names: other lines must not interfere (RFC 9309 2.2.4), Crawl-delay neither.
+            if has_rules:
+                is_own = is_star = has_rules = False
+            is_star = is_star or _EVERYBODY.match(value) is not None
+            is_own = is_own or bool(token) and token_of(value) == token
+            names_us = names_us or is_own
+        elif name == SITEMAP:
+            note_sitemap(groups.sitemaps, value)
+        elif name == DELAY:
+            if number := _NUMBER.match(value):
+                groups.own_delays.extend([float(number.group())] * is_own)
+                groups.star_delays.extend([float(number.group())] * is_star)
+        else:
+            has_rules = True
+            if value:
+                groups.own.extend([(line, name == ALLOW, value)] * is_own)
+                groups.star.extend([(line, name == ALLOW, value)] * is_star)
+    return groups._replace(names_us=names_us)
+
+
+def read_directives(text: bytes) -> Iterator[tuple[int, str, bytes]]:
+    """Line number, name and value of the lines that we understand."""
+    if mark := _MARK.match(text):
+        text = text[mark.end():]
+    # Without its NULs, UTF-16 of ASCII is ASCII.
+    for line, content in enumerate(text.replace(b"\0", b"").splitlines(), 1):
+        found = _DIRECTIVE.match(content.partition(b"#")[0].strip())
+        if found:
+            yield line, _SPELLINGS[found[1].lower()], found[2]
+
+
+def note_sitemap(sitemaps: dict[str, None], value: bytes) -> None:
+    if len(sitemaps) < SITEMAPS_MAX:
+        try:
+            sitemaps[canonicalise(value.decode("utf-8", "replace"))] = None
+        except NotCanonical:
+            pass
