@@ -21,6 +21,8 @@ DICTIONARY_LEVEL = 19  # compressed once for each file, so it may take its time
 AT_ONCE_BYTES = 1 << 20  # content up to this is joined and compressed in one call, which is fastest
 _FIRST_PIECE, _LAST_PIECE = 1 << 15, 1 << 20
 _SKIPPABLE_HEAD_BYTES = 8
+WINDOW_MAX_BYTES = 8 << 20  # RFC 9659: what a reader of zstd from the web must have, and a writer may ask for
+_STEP = 1 << 16
 
 
 class Torn(Exception):
@@ -174,6 +176,34 @@ def read_dictionary_frame(data: memoryview) -> tuple[bytes | None, int]:
     if content[:4] != DICTIONARY_MAGIC or used != size:
         raise Broken(f"expected a dictionary, found bytes {content[:4].hex()}")
     return content, end
+
+
+def read_frames(data: bytes, most_bytes: int) -> bytes | None:
+    """The first `most_bytes` of zstd frames that follow each other, up to where they end or break; none where nothing came.
+
+    A frame that needs a dictionary, or a larger window than WINDOW_MAX_BYTES, is broken.
+    """
+    content = bytearray()
+    try:
+        read_stream(open_stream(data), content, most_bytes, _STEP)
+    except zstandard.ZstdError:
+        # What a call decodes before it fails is lost: once more by the same steps, and on byte by byte.
+        stream = open_stream(data)
+        try:
+            read_stream(stream, bytearray(), len(content), _STEP)
+            read_stream(stream, content, most_bytes, 1)
+        except zstandard.ZstdError:
+            return bytes(content) or None
+    return bytes(content)
+
+
+def open_stream(data: bytes) -> zstandard.ZstdDecompressionReader:
+    return zstandard.ZstdDecompressor(max_window_size=WINDOW_MAX_BYTES).stream_reader(data, read_across_frames=True)
+
+
+def read_stream(stream: zstandard.ZstdDecompressionReader, content: bytearray, most_bytes: int, step: int) -> None:
+    while len(content) < most_bytes and (piece := stream.read(min(step, most_bytes - len(content)))):
+        content += piece
 
 
 def dictionary_frame(dictionary: bytes) -> bytes:
