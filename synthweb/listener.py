@@ -1,7 +1,6 @@
 """Serves a web: one listening socket on each of its addresses, all on one port, in one process."""
 
 import errno
-import resource
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import trio
 
 from synthweb.answer import Answer, refuse
+from synthweb.loopback import allow_descriptors
 from synthweb.record import AccessRecord, clocks_ms, count_asked, remove_ready, write_hosts, write_ready
 from synthweb.web import Web
 from synthweb.wire import HEAD_MAX_BYTES, BadRequest, Request, parse_request, write_answer
@@ -31,7 +31,7 @@ async def serve(web: Web, state_dir: Path, *, task_status=trio.TASK_STATUS_IGNOR
     remove_ready(state_dir)
     listeners, port = await open_listeners(web.addresses(), web.port)
     web = web.at_port(port)
-    write_hosts(web, state_dir)
+    write_hosts(web.hosts(), state_dir)
     record = AccessRecord(state_dir)
     asked = count_asked(state_dir)
     try:
@@ -45,7 +45,7 @@ async def serve(web: Web, state_dir: Path, *, task_status=trio.TASK_STATUS_IGNOR
 
 async def open_listeners(addresses: list[str], port: int) -> tuple[list[trio.SocketListener], int]:
     """A listener an address on one port; port 0 means one that is free on all of them."""
-    _allow_descriptors(len(addresses))
+    allow_descriptors(4 * len(addresses) + 256)  # as many connections, and more
     for _ in range(PORT_TRIES if port == 0 else 1):
         listeners: list[trio.SocketListener] = []
         chosen = port
@@ -119,12 +119,3 @@ async def _read_head(stream: trio.SocketStream, pending: bytearray) -> bytes | N
         if idle.cancelled_caught or not data:
             return None
         pending += data
-
-
-def _allow_descriptors(listeners: int) -> None:
-    """Ask for room for the listeners and as many connections, where the system lets us."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 4 * listeners + 256
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, limit), hard))

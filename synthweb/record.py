@@ -64,25 +64,25 @@ def clocks_ms() -> tuple[float, float]:
     return monotonic_ms(), time.time() * 1000
 
 
-def write_hosts(web: Web, folder: Path) -> None:
+def write_hosts(hosts: dict[str, str], folder: Path) -> None:
     """`hosts`, in the form of hosts(5): an address, then its names."""
     names: dict[str, list[str]] = defaultdict(list)
-    for name, address in web.hosts().items():
+    for name, address in hosts.items():
         names[address].append(name)
-    _replace(folder / "hosts", "".join(f"{address} {' '.join(names[address])}\n" for address in sorted(names)))
+    replace_text(folder / "hosts", "".join(f"{address} {' '.join(names[address])}\n" for address in sorted(names)))
 
 
 def write_ready(web: Web, folder: Path) -> None:
     """`ready.json` is there exactly while the web listens."""
     ready = {"port": web.port, "pid": os.getpid(), "servers": len(web.servers), "seeds": web.seeds()}
-    _replace(folder / "ready.json", json.dumps(ready) + "\n")
+    replace_text(folder / "ready.json", json.dumps(ready) + "\n")
 
 
 def remove_ready(folder: Path) -> None:
     (folder / "ready.json").unlink(missing_ok=True)
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_text(path: Path, text: str) -> None:
     aside = path.with_name(path.name + ".new")
     aside.write_text(text, encoding="utf-8")
     os.replace(aside, path)
