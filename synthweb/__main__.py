@@ -4,6 +4,7 @@
     python -m synthweb seeds --seed 1 --servers 300 --port 8080
     python -m synthweb truth --seed 1 --servers 300 --port 8080 [--forbidden]
     python -m synthweb census --seed 1 --servers 300
+    python -m synthweb names HOSTS_FILE | hostile --state DIR      (each with its own --help)
 
 serve   listens on addresses of its own in 127/8, all on one port (0: any that is free), until SIGTERM, SIGINT
         or, with --until-eof, the end of standard input. It keeps in DIR:
@@ -15,6 +16,7 @@ seeds   prints the URLs to begin with, one a line.
 truth   prints the URLs that a crawl by the default rules must collect, sorted, one a line; with --forbidden
         those that it finds linked and robots.txt forbids to `coletor`.
 census  prints what the web consists of, a name and a count a line.
+names   is a name server for a hosts file; hostile serves every bad manner that a crawler must survive.
 
 The same seed and number of servers always give the same web, byte for byte.
 
@@ -33,6 +35,7 @@ from pathlib import Path
 
 import trio
 
+from synthweb import rehearsals
 from synthweb.listener import PortInUse, serve
 from synthweb.plan import SERVERS_MAX, SERVERS_MIN
 from synthweb.web import Web
@@ -42,7 +45,7 @@ EXIT_USAGE, EXIT_TRY_LATER, EXIT_CONFIGURATION = 64, 75, 78
 
 class Parser(argparse.ArgumentParser):
     def format_help(self) -> str:
-        return __doc__
+        return self.get_default("describe")() if self.get_default("describe") else __doc__
 
     def error(self, message: str):
         print(f"synthweb: {message}; see python -m synthweb --help", file=sys.stderr)
@@ -62,7 +65,10 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
             command.add_argument("--until-eof", action="store_true")
         if name == "truth":
             command.add_argument("--forbidden", action="store_true")
+    rehearsals.add_commands(commands)
     options = parser.parse_args(arguments)
+    if options.command in rehearsals.COMMANDS:
+        return options
     port_min = 0 if options.command == "serve" else 1
     if not port_min <= options.port <= 65_535:
         parser.error(f"--port: expected {port_min} to 65535, found {options.port}")
@@ -73,6 +79,8 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
 
 def main(arguments: list[str] | None = None) -> int:
     options = parse_arguments(arguments)
+    if options.command in rehearsals.COMMANDS:
+        return rehearsals.COMMANDS[options.command](options)
     web = Web(options.seed, options.servers, options.port)
     if options.command == "serve":
         return _serve(web, options)
