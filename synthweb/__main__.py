@@ -4,7 +4,7 @@
     python -m synthweb seeds --seed 1 --servers 300 --port 8080
     python -m synthweb truth --seed 1 --servers 300 --port 8080 [--forbidden]
     python -m synthweb census --seed 1 --servers 300
-    python -m synthweb names HOSTS_FILE | hostile --state DIR      (each with its own --help)
+    python -m synthweb names HOSTS_FILE | hostile --state DIR | latency --state DIR    (each has its --help)
 
 serve   listens on addresses of its own in 127/8, all on one port (0: any that is free), until SIGTERM, SIGINT
         or, with --until-eof, the end of standard input. It keeps in DIR:
@@ -16,7 +16,8 @@ seeds   prints the URLs to begin with, one a line.
 truth   prints the URLs that a crawl by the default rules must collect, sorted, one a line; with --forbidden
         those that it finds linked and robots.txt forbids to `coletor`.
 census  prints what the web consists of, a name and a count a line.
-names   is a name server for a hosts file; hostile serves every bad manner that a crawler must survive.
+names   is a name server for a hosts file; hostile serves every bad manner that a crawler must survive; latency is
+        thousands of servers that each take their time.
 
 The same seed and number of servers always give the same web, byte for byte.
 

@@ -19,7 +19,7 @@ from types import SimpleNamespace
 
 from synthweb.line import Gone, Line, Request, read_request
 from synthweb.loopback import NETWORK, address_of, listen_on_loopback
-from synthweb.manners import ACCEPT, HANDSHAKE, MANNERS, ROBOTS, Manner
+from synthweb.manners import ACCEPT, HANDSHAKE, MANNERS, PATH, ROBOTS, Manner
 from synthweb.manners.register import page
 
 DOMAIN = "hostile.test"
@@ -149,12 +149,15 @@ class HostileServer:
             place = request.host, request.target
             request = replace(request, times=self._times[place])
             self._times[place] += 1
-        path, at_robots = request.target.partition("?")[0], request.target.partition("?")[0] == "/robots.txt"
-        manner = MANNERS.get(request.host.partition(".")[0] if at_robots else path.split("/")[1] if "/" in path else "")
-        if manner is not None and (manner.moment == ROBOTS) != at_robots:
+        path = request.target.partition("?")[0]
+        at_robots = path == "/robots.txt"
+        manner = MANNERS.get(request.host.partition(".")[0] if at_robots else path.lstrip("/").partition("/")[0])
+        if manner is not None and manner.moment != (ROBOTS if at_robots else PATH):
             manner = None
         visit = self._note(manner.name if manner else "", request, address, number, peer)
-        if manner is not None and manner.moment not in (ACCEPT, HANDSHAKE):
+        if line.on_next is not None:
+            return bool(self._act(replace(GOOD_PAGE, act=line.on_next), line, request, visit))
+        if manner is not None:
             return bool(self._act(manner, line, request, visit))
         if at_robots:
             self._robots_answered.add(address)

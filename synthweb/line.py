@@ -38,6 +38,7 @@ class Line:
         self._contexts = contexts
         self._pending = b""
         self.on_last_bytes = lambda: None  # what is to be noted before an answer's end can be seen
+        self.on_next = None  # a manner for the next request on this line, whatever it asks for
         connection.settimeout(LINGER_MAX_S)
 
     def secure(self, certificate: str = "good") -> None:

@@ -1,16 +1,18 @@
-"""The commands names and hostile: servers that a crawler meets outside of any web."""
+"""The commands names, hostile and latency: servers that a crawler meets outside of any web."""
 
 import argparse
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 from synthweb.ending import held_signals, wait_for_end
 from synthweb.hostile import HostileServer, Visit
+from synthweb.latency import SERVERS_MAX, LatencyServers
 from synthweb.manners import MANNERS
 from synthweb.names import NameServer, read_hosts
-from synthweb.record import remove_ready, replace_text, write_hosts
+from synthweb.record import monotonic_ms, remove_ready, replace_text, write_hosts
 
 EXIT_TRY_LATER, EXIT_INPUT = 75, 65
 
@@ -44,6 +46,22 @@ Exit codes: 0 done, 64 usage, 75 the port is in use.
 Manners, at http://NAME.hostile.test:PORT/NAME (robots: at /robots.txt of that host; handshake: over TLS):
 """
 
+LATENCY_MANUAL = """Serves thousands of servers on loopback, each with a latency of its own, in one cheap process.
+
+    python -m synthweb latency --state DIR [--servers 5000] [--seed 1] [--port 0] [--until-eof]
+
+Server n is latency-n.test, with an address of its own in 127/8; all are on one port. Each answers any target with a small
+page, and robots.txt with 404, after its latency, which is drawn from the seed (log-uniform between 50 and 2,000 ms).
+Connections are kept. It keeps in DIR:
+  hosts         address and name of each server
+  ready.json    port, pid, seed, latencies_ms (of each name); there exactly while it listens
+  access.jsonl  as `serve` writes it, but in pieces of 64 KB: whole only once it has ended
+It serves until SIGTERM, SIGINT or, with --until-eof, the end of standard input, and then says on standard error how many
+requests it answered and in how many seconds of CPU.
+
+Exit codes: 0 done, 64 usage, 75 the port is in use.
+"""
+
 
 def add_commands(commands) -> None:
     """The commands with their options; `describe` gives a command's manual."""
@@ -58,7 +76,12 @@ def add_commands(commands) -> None:
     hostile.add_argument("--tls", action="store_true")
     hostile.add_argument("--tls-port", type=whole(0, 65_535), default=0)
     hostile.add_argument("--at-once", action="store_true")
-    for command in (names, hostile):
+    latency = commands.add_parser("latency")
+    latency.set_defaults(describe=lambda: LATENCY_MANUAL)
+    latency.add_argument("--state", type=Path, required=True)
+    latency.add_argument("--servers", type=whole(1, SERVERS_MAX), default=5_000)
+    latency.add_argument("--seed", type=int, default=1)
+    for command in (names, hostile, latency):
         command.add_argument("--port", type=whole(0, 65_535), default=0)
         command.add_argument("--until-eof", action="store_true")
 
@@ -130,7 +153,34 @@ def describe_visit(visit: Visit) -> str:
     }) + "\n"
 
 
-COMMANDS = {"names": serve_names, "hostile": serve_hostile}
+def serve_latency(options: argparse.Namespace) -> int:
+    folder: Path = options.state
+    folder.mkdir(parents=True, exist_ok=True)
+    remove_ready(folder)
+    wall_ahead_ms = time.time() * 1000 - monotonic_ms()
+    with open(folder / "access.jsonl", "a", encoding="utf-8", buffering=1 << 16) as record, held_signals():
+        def note(started_ms, ended_ms, address, host, target, status, agent) -> None:
+            line = {"started_ms": started_ms, "ended_ms": ended_ms, "started_wall_ms": started_ms + wall_ahead_ms,
+                    "address": address, "host": host, "target": target, "status": status, "user_agent": agent}
+            record.write(json.dumps(line) + "\n")
+
+        try:
+            servers = LatencyServers(options.servers, options.seed, port=options.port, note=note)
+        except OSError as error:
+            return tell(f"cannot serve: {error}", EXIT_TRY_LATER)
+        with servers:
+            write_hosts(servers.hosts(), folder)
+            ready = {"port": servers.port, "pid": os.getpid(), "seed": options.seed, "latencies_ms": servers.latencies_ms}
+            replace_text(folder / "ready.json", json.dumps(ready) + "\n")
+            try:
+                wait_for_end(options.until_eof)
+            finally:
+                remove_ready(folder)
+    print(f"synthweb: {servers.requests} requests answered in {servers.cpu_s:.2f} s of CPU", file=sys.stderr)
+    return 0
+
+
+COMMANDS = {"names": serve_names, "hostile": serve_hostile, "latency": serve_latency}
 
 
 def tell(message: str, code: int) -> int:

@@ -47,8 +47,9 @@ def accept_close(line: Line, request: Request) -> None:
     line.close()
 
 
-@manner("accept-reset", "accepts and resets", ACCEPT)
+@manner("accept-reset", "accepts and resets a moment later", ACCEPT)
 def accept_reset(line: Line, request: Request) -> None:
+    line.pause(0.1)  # at once, it would be a connection refused to some
     line.reset()
 
 
@@ -61,23 +62,18 @@ def keep_then_close(line: Line, request: Request) -> None:
     line.end(KEPT)
 
 
-@manner("keep-then-close-on-next", "keeps the connection, reads the next request on it, and closes")
-def keep_then_close_on_next(line: Line, request: Request) -> None:
-    line.end(KEPT)
-    line.read_head()
+def keep_then(name: str, does: str, next_act) -> None:
+    def act(line: Line, request: Request) -> bool:
+        line.on_next = next_act
+        line.end(KEPT)
+        return STAYS
+    manner(name, does)(act)
 
 
-@manner("keep-then-reset-on-next", "keeps the connection, reads the next request on it, and resets")
-def keep_then_reset_on_next(line: Line, request: Request) -> None:
-    line.end(KEPT)
-    if line.read_head():
-        line.reset()
-
-
-@manner("keep-then-silence", "keeps the connection and never answers the next request on it")
-def keep_then_silence(line: Line, request: Request) -> None:
-    line.end(KEPT)
-    line.stall()
+keep_then("keep-then-close-on-next", "keeps the connection, reads the next request on it, and closes", lambda line, request: None)
+keep_then("keep-then-reset-on-next", "keeps the connection, reads the next request on it, and resets", reset_before_head)
+keep_then("keep-then-silence", "keeps the connection and never answers the next request on it", silence)
+keep_then("keep-then-cut", "keeps the connection and cuts the next answer short", lambda line, request: line.end(LONG + b"hello"))
 
 
 @manner("second-answer", "keeps the connection and sends a second answer that nobody asked for")

@@ -28,9 +28,18 @@ def bomb(encoding: str) -> bytes:
         return pack_zstd_zeros(BOMB_BYTES)
     if encoding == "gzip, gzip":
         return gzip.compress(bomb("gzip"), mtime=0)
-    packer = zlib.compressobj(9, zlib.DEFLATED, {"gzip": 31, "deflate": 15, "deflate-raw": -15}[encoding])
     zeros = bytes(1 << 20)
-    return b"".join(packer.compress(zeros) for _ in range(BOMB_BYTES >> 20)) + packer.flush()
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    # After a full flush nothing refers back, so that the same bytes may follow again and again; 03 00 is an empty last block.
+    raw = (packer.compress(zeros) + packer.flush(zlib.Z_FULL_FLUSH)) * (BOMB_BYTES >> 20) + b"\x03\x00"
+    if encoding == "deflate-raw":
+        return raw
+    if encoding == "deflate":
+        return b"\x78\xda" + raw + (BOMB_BYTES % 65_521 << 16 | 1).to_bytes(4, "big")  # Adler-32 of zeros (RFC 1950)
+    checksum = 0
+    for _ in range(BOMB_BYTES >> 20):
+        checksum = zlib.crc32(zeros, checksum)
+    return gzip.compress(b"", mtime=0)[:10] + raw + checksum.to_bytes(4, "little") + BOMB_BYTES.to_bytes(4, "little")
 
 
 def pack_zstd_zeros(size_bytes: int) -> bytes:
@@ -43,7 +52,7 @@ def pack_zstd_zeros(size_bytes: int) -> bytes:
 
 
 def drop(name: str, does: str, encoding: str, told: str) -> None:
-    """A bomb is made when it is first asked for: that takes half a second."""
+    """A bomb is made when it is first asked for."""
     manner(name, does)(lambda line, request: line.end(page(bomb(encoding), ENCODING + told)))
 
 
