@@ -25,7 +25,7 @@ SEEN_BEFORE = 0.7  # of a batch, as crawls are
 REPEATS = 5
 
 
-def measure() -> dict:
+def measure(_arguments) -> dict:
     random = np.random.default_rng(1)
     known = np.unique(random.integers(0, 2**64, KNOWN, np.uint64))
     times: dict[str, list[float]] = {"ours": [], "sqlite": [], "set": []}
