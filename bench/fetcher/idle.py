@@ -1,14 +1,14 @@
 """What idle sockets cost: the same pages with and without many servers that never answer."""
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-import sys
 
 from bench.fetcher.nginx import Site, write_hosts
 from bench.fetcher.ours import WITHOUT_PAUSES, Answer, Ours
-from bench.fetcher.processes import read_listening, running
+from bench.fetcher.processes import Child, read_listening, running
 from contract.errors import TryLater
 
 LOOK_EVERY_S = 0.1
@@ -40,7 +40,7 @@ def run_beside(ours: Ours, urls: list[str], sites: list[Site]) -> float:
     return page_rate(ours.answers(), set(urls))
 
 
-def wait_until_quiet(ours: Ours, child) -> None:
+def wait_until_quiet(ours: Ours, child: Child) -> None:
     stored_bytes, quiet_s = 0, 0.0
     while not child.has_ended() and (quiet_s < QUIET_S or not stored_bytes):
         threading.Event().wait(LOOK_EVERY_S)

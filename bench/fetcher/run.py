@@ -95,7 +95,7 @@ def measure_idle(scale: Scale, ours: Ours, urls: list[str], idle_sites: list) ->
 
 def measure_shares(ours: Ours, urls: list[str]) -> dict[str, float]:
     shares = profile_shares(ours, urls)
-    print("where the CPU time goes (a run of its own under cProfile, which makes many small Python functions look dearer than they are):")
+    print("where the CPU time goes (a run of its own under cProfile, all threads; the profiler's cost is taken off by a mean a call):")
     for name, share in shares.items():
         print(f"  {share:6.1%}  {name}", flush=True)
     return {name: round(share, 4) for name, share in shares.items()}

@@ -1,49 +1,53 @@
 """Where the CPU time goes: the functions of a profile in groups."""
 
-import pstats
+import json
 import re
-from collections.abc import Iterable
-from pathlib import Path
+from collections import Counter
 
 from bench.fetcher.ours import WITHOUT_PAUSES, Ours
 from bench.fetcher.processes import run_child
 
 # The first pattern found in `file:function` counts. Functions written in C have the file `~`.
-GROUPS = (
+GROUPS = [(name, re.compile(pattern)) for name, pattern in (
     ("libcurl", r"pycurl"),
-    ("digests", r"hashlib|_sha|openssl_sha|\bb32encode|base64\.py|xxh"),
+    ("digests", r"hashlib|_sha|b32encode|base64\.py|xxh|sha1_digest"),
     ("compression", r"zstd|zstandard|zlib|storage/frames\.py"),
-    ("DNS", r"/dns/|resolver\.py|getaddrinfo|ipaddress\.py|~:.*socket\.(send|recv)"),
-    ("robots", r"protego|contract/robots\.py|stages/fetcher/(robots|rules)\w*\.py"),
-    ("writing and syncing", r"posix\.(write|writev|pwrite|fsync|fdatasync|open|rename|link|replace|sync_file_range)|BufferedWriter|"
-                            r"storage/publish\.py|stages/fetcher/repository\.py"),
-    ("WARC records", r"contract/warc\.py|uuid\.py|posix\.urandom|datetime"),
-    ("starting", r"<frozen importlib|<frozen zipimport|importlib|marshal\.|_imp\.|builtins\.compile|re/_|sre_|_ctypes|enum\.py|dataclasses\.py"),
+    ("starting", r"<frozen |importlib|~:.*(marshal\.|_imp\.|builtins\.(compile|exec|__build_class__))|/re/|enum\.py|dataclasses\.py|"
+                 r"publicsuffixlist|encodings/|argparse|tomllib|contract/config"),
+    ("DNS", r"/dns/|resolver\.py|stages/fetcher/\w*(dns|names)\w*\.py|getaddrinfo|ipaddress\.py|~:.*'_?socket\.socket'"),
+    ("robots", r"protego|contract/robots\.py|stages/fetcher/robots\w*\.py"),
+    ("writing and syncing", r"~:.*posix\.\w*(write|sync|open|rename|link|close|stat)|BufferedWriter|storage/publish\.py|stages/fetcher/repository\.py"),
+    ("WARC records", r"contract/warc\w*\.py|uuid\.py|urandom|datetime"),
     ("reading the list", r"stages/fetcher/url_list\.py|contract/url\.py|ada_url|cffi"),
-    ("trio and epoll", r"/trio/|/outcome/|select\.epoll|contextvars|_contextvars"),
-    ("exchanges and engine", r"stages/fetcher/(exchange|engine|transfer)\w*\.py"),
-)
-REST = "the fetcher's loop and the rest"
+    ("trio and epoll", r"/trio/|/outcome/|select\.epoll|[Cc]ontext"),
+    ("exchange and engine", r"stages/fetcher/(exchange|engine)\w*\.py"),
+)]
+REST = "loop, politeness and the rest"
 
 
 def profile_shares(ours: Ours, urls: list[str]) -> dict[str, float]:
     """Fetches the list under the profiler; the share of each group in CPU time."""
-    statistics = ours.folder / "profile"
-    run_child(ours.command(urls, WITHOUT_PAUSES, ("-m", "bench.fetcher.profiled", str(statistics))), ours.folder / "profile.log")
-    return group(read_statistics(statistics))
+    told = ours.folder / "profile.json"
+    run_child(ours.command(urls, WITHOUT_PAUSES, ("-m", "bench.fetcher.profiled", str(told))), ours.folder / "profile.log")
+    return share(json.loads(told.read_text()))
 
 
-def read_statistics(path: Path) -> Iterable[tuple[str, float]]:
-    for (file, _, function), (_, _, own_s, _, _) in pstats.Stats(str(path)).stats.items():
-        yield f"{file}:{function}", own_s
+def group_of(place: str) -> str | None:
+    return next((name for name, pattern in GROUPS if pattern.search(place)), None)
 
 
-def group(times_s: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """The share of each group in the sum, the largest first."""
-    groups = [(name, re.compile(pattern)) for name, pattern in GROUPS]
-    sums: dict[str, float] = {}
-    for place, own_s in times_s:
-        name = next((name for name, pattern in groups if pattern.search(place)), REST)
-        sums[name] = sums.get(name, 0.0) + own_s
-    whole_s = sum(sums.values()) or 1.0
-    return {name: sums[name] / whole_s for name in sorted(sums, key=sums.get, reverse=True)}
+def share(profile: dict) -> dict[str, float]:
+    """The share of each group in the sum, the largest first; what C functions of no group take counts for their callers."""
+    called_s, calling_s = profile["call_cost_s"]
+    sums: Counter[str] = Counter()
+    for place, calls, own_s, callees in profile["functions"]:
+        name = group_of(place)
+        if name is None and place.startswith("~:"):
+            continue
+        made = sum(count for _, count, _ in callees)
+        sums[name or REST] += max(0.0, own_s - calls * called_s - made * calling_s)
+        for callee, count, taken_s in callees:
+            if callee.startswith("~:") and group_of(callee) is None:
+                sums[name or REST] += max(0.0, taken_s - count * called_s)
+    whole_s = sums.total() or 1.0
+    return {name: taken_s / whole_s for name, taken_s in sums.most_common()}
