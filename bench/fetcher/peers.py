@@ -27,7 +27,8 @@ def run_wrk(url: str, paths: list[str], duration_s: int, folder: Path) -> float:
     (folder / "paths").write_text("".join(f"{path}\n" for path in paths))
     (folder / "wrk.lua").write_text(WRK_SCRIPT.format(paths=folder / "paths"))
     output = folder / "wrk.out"
-    run_child(["wrk", "-t", 1, "-c", WRK_CONNECTIONS, "-d", f"{duration_s}s", "-s", folder / "wrk.lua", url], folder / "wrk.log", output, limit_s=duration_s + 60)
+    command = ["wrk", "-t", 1, "-c", WRK_CONNECTIONS, "-d", f"{duration_s}s", "-s", folder / "wrk.lua", url]
+    run_child(command, folder / "wrk.log", output, limit_s=duration_s + 60)
     return read_wrk(output.read_text())
 
 

@@ -49,10 +49,10 @@ def test_rate_of_pages_is_from_the_first_request_to_the_last_answer_of_the_list(
 
 
 def test_shares_of_a_profile_give_small_c_functions_to_their_callers():
+    called = [["~:<method 'socket_action' of 'pycurl.CurlMulti' objects>", 5, 2.5], ["~:<built-in method builtins.len>", 5, 1.5]]
     profile = {"call_cost_s": [0.1, 0.2], "functions": [
-        ["/x/stages/fetcher/engine.py:wait", 10, 4.0, [["~:<method 'socket_action' of 'pycurl.CurlMulti' objects>", 5, 2.5], ["~:<built-in method builtins.len>", 5, 1.5]]],
-        ["~:<method 'socket_action' of 'pycurl.CurlMulti' objects>", 5, 2.5, []],
-        ["~:<built-in method builtins.len>", 5, 1.5, []],
+        ["/x/stages/fetcher/engine.py:wait", 10, 4.0, called],
+        *([*one, []] for one in called),
         ["/x/stages/fetcher/download.py:run", 1, 3.1, []],
     ]}
     assert share(profile) == pytest.approx({REST: 3 / 7, "exchange and engine": 2 / 7, "libcurl": 2 / 7})
