@@ -53,7 +53,8 @@ def measure_polite(scale: Scale, kind: str, folder: Path) -> dict:
         each = math.ceil(scale.polite_s / (scale.polite_delay_s + min(web.latencies_s))) + 1  # no server runs dry in the time
         urls = [f"{server}/page-{number}" for number in range(each) for server in web.servers]
         ours = Ours(folder, name_setting)
-        settings = (f"fetcher.delay_s={scale.polite_delay_s}", f"fetcher.cycle_max_s={scale.polite_s}",
+        settings = (f"fetcher.delay_s={scale.polite_delay_s}", "fetcher.delay_response_factor=0.0",  # the pause is the same for all
+                    f"fetcher.cycle_max_s={scale.polite_s}",
                     f"fetcher.transfers_max={2 * scale.polite_servers}", f"fetcher.connections_max={2 * scale.polite_servers}")
         child = ours.begin(urls, settings)
         try:

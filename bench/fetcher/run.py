@@ -1,14 +1,16 @@
 """The run: web, names and scratch folder are set up, the parts are measured in turn, the tables printed."""
 
 import os
+import signal
+import sys
 import tempfile
 from pathlib import Path
 from statistics import median
 
 from bench.fetcher import figures as calculation
-from bench.fetcher.idle import run_beside
+from bench.fetcher.idle import run_beside, run_without
 from bench.fetcher.naming import naming
-from bench.fetcher.nginx import check_programs, make_sites, serving, write_hosts
+from bench.fetcher.nginx import Site, check_programs, make_sites, serving, write_hosts
 from bench.fetcher.options import Scale, chosen_scale
 from bench.fetcher.ours import Ours
 from bench.fetcher.pages import make_list, open_pages
@@ -18,11 +20,13 @@ from bench.fetcher.shares import profile_shares
 
 PARTS = ("speed", "idle", "polite", "profile")
 CORES = 2
+IDLE_OFFERED = 1.05  # silent servers for each idle socket wanted: see idle.py
 SITES_BYTE, IDLE_BYTE = 0, 1  # pages on 127.0.x.y, silent servers on 127.1.x.y
 
 
 def measure(arguments) -> dict:
     check_programs()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # servers and scratch folder go too
     scale, parts = chosen_scale(arguments), arguments.only or PARTS
     cores = sorted(os.sched_getaffinity(0))[:CORES]
     os.sched_setaffinity(0, cores)  # the children's too
@@ -34,7 +38,7 @@ def measure(arguments) -> dict:
               f"{len(cores)} cores for all; names by {arguments.names}; output on {file_system(folder)}; {scale.repeats} repeats", flush=True)
         if arguments.quick:
             print("a quick run: it shows that everything works, and its figures mean nothing", flush=True)
-        sites, idle_sites = make_sites("site", SITES_BYTE, scale.names), make_sites("silent", IDLE_BYTE, scale.idle_sockets)
+        sites, idle_sites = make_sites("site", SITES_BYTE, scale.names), make_sites("silent", IDLE_BYTE, round(scale.idle_sockets * IDLE_OFFERED))
         hosts = folder / "hosts"
         write_hosts(hosts, sites + idle_sites)
         if set(parts) - {"polite"}:
@@ -82,15 +86,18 @@ def measure_speed(scale: Scale, ours: Ours, urls: list[str], direct: list[str], 
                       "runs": taken, "scrapy_setting": f"{scrapy.setting.reactor} {scrapy.setting.concurrency}"}
 
 
-def measure_idle(scale: Scale, ours: Ours, urls: list[str], idle_sites: list) -> dict:
-    without, beside = [], []
+def measure_idle(scale: Scale, ours: Ours, urls: list[str], idle_sites: list[Site]) -> dict:
+    without, beside, waited = [], [], []
     for _ in range(scale.repeats):
-        without.append(run_beside(ours, urls, []))
-        beside.append(run_beside(ours, urls, idle_sites))
+        without.append(run_without(ours, urls).pages_per_s)
+        rate, waiting = run_beside(ours, urls, idle_sites, scale.idle_sockets)
+        beside.append(rate)
+        waited.append(waiting)
     ratio = median(slow / fast for fast, slow in zip(without, beside))
-    print(f"idle sockets: {median(without):,.0f} pages/s without, {median(beside):,.0f} beside {scale.idle_sockets} servers that accept and never answer "
-          "(from the first page's request to the last page's answer)", flush=True)
-    return {"idle_sockets_ratio": round(ratio, 3), "idle_sockets": scale.idle_sockets, "pages_per_s_beside_idle": round(median(beside))}
+    print(f"idle sockets: {median(without):,.0f} pages/s without, {median(beside):,.0f} while {scale.idle_sockets} or more sockets are open to servers that "
+          f"accept and never answer; {median(waited):,.0f} pages left out, for their address shares a slot with one of those", flush=True)
+    return {"idle_sockets_ratio": round(ratio, 3), "idle_sockets": scale.idle_sockets, "pages_per_s_beside_idle": round(median(beside)),
+            "pages_waited_beside_idle": round(median(waited))}
 
 
 def measure_shares(ours: Ours, urls: list[str]) -> dict[str, float]:

@@ -1,12 +1,15 @@
 """Servers that accept, read the request and never answer; each address of a hosts file, all on one port, until they are ended.
 
-    python -m bench.fetcher.slow_server HOSTS_FILE       prints `listening ADDRESS:PORT`
+    python -m bench.fetcher.slow_server HOSTS_FILE COUNT
+
+It prints `listening ADDRESS:PORT`, and `open MS` (since 1970) once COUNT of the addresses have been asked something.
 """
 
 import resource
 import selectors
 import socket
 import sys
+import time
 from pathlib import Path
 
 READ_BYTES = 65_536
@@ -26,29 +29,38 @@ def listen(addresses: list[str]) -> list[socket.socket]:
     return listeners
 
 
-def serve(listeners: list[socket.socket]) -> None:
+def serve(listeners: list[socket.socket], count: int) -> None:
+    asked: set[str] = set()
     with selectors.DefaultSelector() as selector:
         for listener in listeners:
             selector.register(listener, selectors.EVENT_READ, True)
         while True:
             for key, _ in selector.select():
-                take(selector, key.fileobj, key.data)
+                address = take(selector, key.fileobj, is_listener=key.data)
+                if address and address not in asked:
+                    asked.add(address)
+                    if len(asked) == count:
+                        print(f"open {time.time_ns() // 1_000_000}", flush=True)
 
 
-def take(selector: selectors.BaseSelector, ready: socket.socket, is_listener: bool) -> None:
+def take(selector: selectors.BaseSelector, ready: socket.socket, is_listener: bool) -> str:
+    """Accepts, or reads; the address that was asked something, if one was."""
     try:
         if is_listener:
             connection, _ = ready.accept()
             connection.setblocking(False)
             selector.register(connection, selectors.EVENT_READ, False)
-        elif not ready.recv(READ_BYTES):
-            raise ConnectionError  # the asker has given up
+            return ""
+        if ready.recv(READ_BYTES):
+            return ready.getsockname()[0]
     except BlockingIOError:
-        return
+        return ""
     except OSError:
-        if not is_listener:
-            selector.unregister(ready)
-            ready.close()
+        pass
+    if not is_listener:  # the asker has given up
+        selector.unregister(ready)
+        ready.close()
+    return ""
 
 
 def main() -> None:
@@ -57,7 +69,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     listeners = listen(addresses)
     print(f"listening {addresses[0]}:{listeners[0].getsockname()[1]}", flush=True)
-    serve(listeners)
+    serve(listeners, int(sys.argv[2]))
 
 
 if __name__ == "__main__":

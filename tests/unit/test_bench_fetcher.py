@@ -1,7 +1,10 @@
 """bin/bench fetcher: what is computed from given numbers, the pages that are chosen, the servers that never answer."""
 
+import math
+import select
 import socket
 import sys
+import time
 from contextlib import closing
 
 import pytest
@@ -43,9 +46,20 @@ def test_goals_stand_beside_the_figures_that_were_measured():
 
 def test_rate_of_pages_is_from_the_first_request_to_the_last_answer_of_the_list():
     answers = [Answer("a", 1_000, 1_100), Answer("robots", 0, 10), Answer("b", 1_200, 1_500)]
-    assert page_rate(answers, {"a", "b"}) == 4.0
-    with pytest.raises(TryLater):
-        page_rate(answers, {"a", "b", "c"})
+    assert page_rate(answers, {"a", "b"}, 0, math.inf) == (4.0, 0)
+    assert page_rate(answers, {"a", "b"}, 1_100, 2_000) == (pytest.approx(1 / 0.3), 0)
+    with pytest.raises(TryLater, match="on record"):
+        page_rate(answers, {"a", "b", "c"}, 0, math.inf)
+    with pytest.raises(TryLater, match="more pages"):
+        page_rate(answers, {"a", "b"}, 2_000, math.inf)
+
+
+def test_pages_that_had_to_wait_for_a_silent_server_are_counted_apart():
+    pages = [Answer(str(number), 1_000, 2_000) for number in range(19)] + [Answer("late", 7_000, 7_100)]
+    urls = {page.url for page in pages}
+    assert page_rate(pages, urls, 0, 5_000) == (19.0, 1)
+    with pytest.raises(TryLater, match="20 after"):
+        page_rate(pages, urls, 0, 500)
 
 
 def test_shares_of_a_profile_give_small_c_functions_to_their_callers():
@@ -88,10 +102,15 @@ def test_what_wrk_prints():
 
 def test_silent_servers_accept_and_hang_up_only_when_they_are_ended(tmp_path):
     sites = make_sites("silent", 1, 3)
-    with silent(sites, tmp_path) as port:
-        asked = [socket.create_connection((site.address, int(port)), timeout=30) for site in sites]
-        for connection in asked:
+    with silent(sites, 3, tmp_path) as servers:
+        asked = [socket.create_connection((site.address, int(servers.port)), timeout=30) for site in sites]
+        for connection in asked[:-1]:
             connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        with pytest.raises(TryLater):
+            servers.open_at_ms()
+        asked[-1].sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert select.select([servers.output], [], [], 30)[0]
+        assert abs(servers.open_at_ms() - time.time() * 1000) < 60_000
         asked[0].setblocking(False)
         with pytest.raises(BlockingIOError):
             asked[0].recv(1)
