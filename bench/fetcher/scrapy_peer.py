@@ -30,7 +30,9 @@ def settings(reactor: str, concurrency: int) -> dict:
     return {
         "TWISTED_REACTOR": REACTORS[reactor], "CONCURRENT_REQUESTS": concurrency, "CONCURRENT_REQUESTS_PER_DOMAIN": concurrency,
         "DOWNLOAD_DELAY": 0, "LOG_ENABLED": False, "LOG_VERSIONS": [], "TELNETCONSOLE_ENABLED": False, "STATS_DUMP": False,
-        "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 100_000_000, "SCHEDULER_MEMORY_QUEUE": "scrapy.squeues.FifoMemoryQueue",
+        "CONCURRENT_ITEMS": 1,  # the default, 100, makes as many tasks for every answer, half of its time
+        "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 100_000_000, "SCHEDULER_PRIORITY_QUEUE": "scrapy.pqueues.ScrapyPriorityQueue",
+        "SCHEDULER_MEMORY_QUEUE": "scrapy.squeues.FifoMemoryQueue",
         # Robots, cookies, retries, redirects, compression, statistics and the rest: all are middlewares or extensions.
         "DOWNLOADER_MIDDLEWARES_BASE": {}, "SPIDER_MIDDLEWARES_BASE": {}, "EXTENSIONS_BASE": {},
     }
