@@ -36,7 +36,6 @@ from contract.url import Keys
 from stages.fetcher import dictionary
 from stages.fetcher.choice import refuse_before
 from stages.fetcher.download import Job, download
-from stages.fetcher.resume import remove_asides
 from stages.fetcher.slots import FileSlots, MemorySlots
 from stages.fetcher.stopping import say
 from stages.fetcher.url_list import read_known_servers, read_list, read_revisits, read_scheduled
@@ -85,7 +84,6 @@ def fetch_cycle(arguments) -> int:
         )
         with publishing(folder, resume=True) as manifest:
             result = download(job)
-            remove_asides(folder)
             manifest.update({
                 "stage": names.FETCHER, "cycle": plan.cycle, "inputs": describe_inputs(inputs, crawl.path),
                 "config_digest": plan.config.digest(), "counts": result.counts,
@@ -107,7 +105,6 @@ def fetch_list(arguments) -> int:
               keys.domain, print_line, read_revisits(arguments.list))
     with publishing(arguments.out, resume=True) as manifest:
         result = download(job)
-        remove_asides(arguments.out)
         for url, reason in result.not_reached:
             print_line(url, f"not_reached:{reason}" if reason else "not_reached", 0, 0)
         manifest.update({

@@ -30,7 +30,7 @@ from stages.fetcher.politeness import Politeness
 from stages.fetcher.reasons import FORBIDDEN_ADDRESS, OF_ADDRESS
 from stages.fetcher.repository import About, Repository
 from stages.fetcher.resolver import Resolver
-from stages.fetcher.resume import read_history
+from stages.fetcher.resume import read_history, remove_asides
 from stages.fetcher.revisit import Revisit
 from stages.fetcher.servers import HostWork, Known, Server, gather_work
 from stages.fetcher.slots import FileSlots, MemorySlots
@@ -74,6 +74,8 @@ def download(job: Job) -> Result:
         run.close()
     if run.stop.is_wanted:
         raise TryLater("interrupted: run it again to go on")
+    if job.first_number is None:
+        remove_asides(job.folder)
     left, unreachable = run.ledger.left, run.ledger.unreachable
     return Result(run.ledger.tally.counts(), [(url, unreachable.get(server_of(url), "")) for url in job.urls if url in left])
 

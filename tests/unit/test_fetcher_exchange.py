@@ -175,20 +175,20 @@ def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
 
 
 def answer_by_http2(listener: socket.socket, context: ssl.SSLContext) -> None:
-    """Answers two connections, one request each: 404 for robots.txt, then a page (RFC 9113, RFC 7541)."""
-    for headers, body in [(b"\x8d", b""), (b"\x88\x00\x01x\x01y", b"second")]:
-        connection, _ = listener.accept()
-        with context.wrap_socket(connection, server_side=True) as tls:
-            stream = tls.makefile("rb")
-            stream.read(24)  # the preface
-            tls.sendall(frame(4, 0, 0, b""))
-            while True:
+    """Answers two requests on one connection: 404 for robots.txt, then a page (RFC 9113, RFC 7541)."""
+    connection, _ = listener.accept()
+    with context.wrap_socket(connection, server_side=True) as tls:
+        stream = tls.makefile("rb")
+        stream.read(24)  # the preface
+        tls.sendall(frame(4, 0, 0, b""))
+        for headers, body in [(b"\x8d", b""), (b"\x88\x00\x01x\x01y", b"second")]:
+            head = bytes(4)
+            while head[3] != 1:
                 head = stream.read(9)
                 stream.read(int.from_bytes(head[:3], "big"))
-                if head[3] == 1:
-                    break
-            tls.sendall(frame(1, 4, 1, headers) + frame(0, 1, 1, body))
-            stream.read()
+            number = int.from_bytes(head[5:], "big")
+            tls.sendall(frame(1, 4, number, headers) + frame(0, 1, number, body))
+        stream.read()
 
 
 def test_http2_is_written_as_http1(tmp_path, tls_context):

@@ -227,6 +227,7 @@ def run_here(*arguments) -> subprocess.CompletedProcess:
 
 
 def override(**settings) -> list[str]:
+    settings = {"contact": "https://example.org/bot", "retries_max": 0, **settings}
     values = {key: str(value).lower() if isinstance(value, bool) else value for key, value in settings.items()}
     return [word for key, value in values.items() for word in ("--set", f"fetcher.{key}={value}")]
 

@@ -26,7 +26,7 @@ from tests.unit.test_fetcher_lab import (
 def hosts(tmp_path):
     path = tmp_path / "hosts"
     path.write_text("127.0.0.1 one.test\n")
-    return override(delay_s=0, hosts_file=path, allow_private_addresses=True, contact="https://example.org/bot", retries_max=0)
+    return override(delay_s=0, hosts_file=path, allow_private_addresses=True)
 
 
 def test_a_text_is_read_line_by_line_and_junk_is_named(tmp_path, capsys):
@@ -61,7 +61,7 @@ def test_a_list_of_one_s_own_is_fetched_and_told(tmp_path, hosts):
         verify(tmp_path / "out" / name, description)
     assert manifest["counts"]["listed"] == 3 and manifest["counts"]["requests"] == 3
     request = next(record for record in records_in(tmp_path / "out") if record.type == "request")
-    assert f"User-Agent: Coletor/{find_version()}\r\n".encode() in request.block
+    assert f"User-Agent: Coletor/{find_version()} (+https://example.org/bot)\r\n".encode() in request.block
     assert again.returncode == 64 and "is finished already" in again.stderr
 
 
@@ -89,7 +89,7 @@ def test_a_table_is_a_list_too(tmp_path, hosts):
     (["--bogus"], 64, "--help"),
     (["{}/urls.txt", "--out", "{}/out", "--set", "fetcher.bogus=1"], 78, "bogus"),
     (["{}/urls.txt", "--out", "{}/out", "--set", "fetcher.agent=a b"], 78, "[fetcher] agent"),
-    (["{}/urls.txt", "--out", "{}/out", "--set", "fetcher.hosts_file={}/none"], 78, "fetcher.hosts_file"),
+    (["{}/urls.txt", "--out", "{}/out", "--set", "fetcher.contact=a@b", "--set", "fetcher.hosts_file={}/none"], 78, "fetcher.hosts_file"),
 ])
 def test_mistakes_are_told_with_their_exit_code(tmp_path, arguments, code, words):
     (tmp_path / "urls.txt").write_text("http://one.test/\n")
@@ -101,7 +101,7 @@ def test_two_runs_do_not_write_to_one_folder(tmp_path):
     (tmp_path / "urls.txt").write_text("http://one.test/\n")
     (tmp_path / "out").mkdir()
     lock = hold_folder(tmp_path / "out")
-    done = run_here(tmp_path / "urls.txt", "--out", tmp_path / "out")
+    done = run_here(tmp_path / "urls.txt", "--out", tmp_path / "out", *override())
     os.close(lock)
     assert done.returncode == 75 and "another run writes here" in done.stderr
 

@@ -102,7 +102,7 @@ def test_active_time_is_summed_over_attempts(tmp_path):
     for attempt, number, began_ms, ended_ms in [(1, 0, 1000, 5000), (1, 1, 4000, 9000), (2, 2, 60_000, 61_500)]:
         pages = Repository(tmp_path, number, About("test", "test", attempt, Fetcher()))
         pages.open_file(began_ms)
-        pages.write_outcome("http://a.test/", "failed", "dns", ended_ms, ended_ms)
+        pages.write_outcome("http://a.test/", "failed", "dns", ended_ms, ended_ms, is_final=True)
         pages.close()
     history = read_history(tmp_path)
     assert history.active_ms == 8000 + 1500 and history.attempts == 2 and history.next_number == 3
@@ -113,7 +113,7 @@ def test_work_is_gathered_from_what_was_done():
     urls = [f"http://a.test/{n}" for n in range(4)] + ["http://b.test/", "http://c.test/", "https://a.test/"]
 
     def past(url, outcome, robots_for="", block=b""):
-        return Past(url, robots_for, not robots_for, outcome, "", 0, block)
+        return Past(url, robots_for, not robots_for, outcome, "", True, 0, block)
 
     rules = ok(b"User-agent: *\nCrawl-delay: 9\n")
     history = [

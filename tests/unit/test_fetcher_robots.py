@@ -11,7 +11,7 @@ from contract.robots import ALLOW_ALL, UNREACHABLE, Answer, find_target, read_an
 from contract.url import server_of
 from contract.warc import HttpMessage, parse_response
 from stages.fetcher.servers import Known, Server
-from tests.unit.test_fetcher_lab import RawServer, fetch, finals_in, ok, outcome_of, records_in
+from tests.unit.test_fetcher_lab import NO_ROBOTS, RawServer, fetch, finals_in, ok, outcome_of, records_in
 
 FORBID = b"User-agent: *\nDisallow: /private\n"
 MOVED = "HTTP/1.1 301 Moved\r\nLocation: {}\r\nContent-Length: 0\r\n\r\n"
@@ -67,7 +67,7 @@ def test_where_robots_cannot_be_had_nothing_is_asked(tmp_path, robots):
     assert record.get(warc.ROBOTS) == server_of(record.url) and record.get(warc.OUTCOME) == "failed" and not record.get(warc.FINAL)
 
 
-def test_redirects_are_followed_on_the_same_server_only(tmp_path):
+def test_redirects_are_followed(tmp_path):
     def answer(seen):
         hop = {"/robots.txt": "/r1", "/r1": "r2?x", "/r2?x": "/r3"}.get(seen.target)
         return MOVED.format(hop).encode() if hop else ok(FORBID if seen.target == "/r3" else b"page")
@@ -77,10 +77,43 @@ def test_redirects_are_followed_on_the_same_server_only(tmp_path):
     assert outcome_of(finals["/private/a"]) == ("refused", "robots")
 
 
-@pytest.mark.parametrize("location", ["http://elsewhere.test/robots.txt", "https://one.test/", "mailto:a@b", "", "http://["])
-def test_a_redirect_that_leads_away_is_no_robots(tmp_path, location):
+@pytest.mark.parametrize("location", ["mailto:a@b", "", "http://["])
+def test_a_redirect_that_leads_nowhere_is_no_robots(tmp_path, location):
     finals, _, targets = fetch_with(tmp_path, MOVED.format(location).encode())
     assert [outcome_of(record)[0] for record in finals.values()] == ["answered"] * 2
+
+
+def test_a_redirect_to_another_server_is_followed_there_politely(tmp_path):
+    """Two servers send us to a third, which is in the list itself; one of them by way of the other."""
+    def answer(seen):
+        if seen.target != "/robots.txt":
+            return ok(FORBID) if seen.target == "/rules" else ok()
+        port = seen.raw.partition(b":")[2].partition(b"\r")[0].partition(b":")[2].decode()
+        hop = {"a.test": f"http://b.test:{port}/moved", "c.test": f"http://b.test:{port}/rules"}.get(seen.host)
+        return MOVED.format(hop).encode() if hop else NO_ROBOTS
+
+    def move_on(seen):
+        return MOVED.format("/rules").encode() if seen.target == "/moved" else answer(seen)
+
+    with RawServer(move_on, "0.0.0.0", dwell_s=0.01) as server:
+        hosts = {"a.test": "127.0.0.2", "b.test": "127.0.0.3", "c.test": "127.0.0.4"}
+        urls = [f"http://{name}:{server.port}{path}" for name in hosts for path in ("/open", "/private/a")]
+        result = fetch(tmp_path / "out", urls, hosts, delay_s=0.1)
+        of_b = sorted((seen for seen in server.seen if seen.host == "b.test"), key=lambda seen: seen.started_s)
+    outcomes = [outcome_of(finals_in(tmp_path / "out")[url]) for url in urls]
+    refused, answered = ("refused", "robots"), ("answered", "")
+    assert outcomes == [answered, refused, answered, answered, answered, refused] and not result.not_reached
+    assert sorted(seen.target for seen in of_b) == ["/moved", "/open", "/private/a", "/robots.txt", "/rules", "/rules"]
+    assert all(after.started_s - before.ended_s >= 0.1 for before, after in zip(of_b, of_b[1:]))
+    rules = [record for record in records_in(tmp_path / "out") if record.url.endswith("/rules") and record.type == "response"]
+    assert sorted(record.get(warc.ROBOTS) for record in rules) == [f"http://{name}:{server.port}" for name in ("a.test", "c.test")]
+    again = fetch(tmp_path / "out", urls, hosts)  # nothing is left, whoever's rules lie where
+    assert again.counts == result.counts and len(server.seen) == 10
+
+
+def test_a_redirect_to_where_nobody_may_be_asked_leaves_the_server_alone(tmp_path):
+    _, result, _ = fetch_with(tmp_path, MOVED.format("http://elsewhere.test/robots.txt").encode())
+    assert result.counts["not_reached"] == 2 and {reason for _, reason in result.not_reached} == {"dns"}
 
 
 def test_endless_redirects_end(tmp_path):
