@@ -68,8 +68,8 @@ class Ours:
         """When each answer on record was asked for and was there, robots.txt included."""
         found = []
         for path in self._files():
-            for record in warc.read_records(path):
-                if record.type in ("response", "revisit"):
+            for record in warc.PageReader(path).records():
+                if record.type in warc.ANSWERS:
                     began_at_ms = warc.parse_date(record.get("WARC-Date"))
                     total_ms = warc.parse_times(record.get(warc.TIMES)).get("total", 0)
                     found.append(Answer(record.url, began_at_ms, began_at_ms + total_ms))

@@ -14,13 +14,13 @@ GROUPS = [(name, re.compile(pattern)) for name, pattern in (
     ("compression", r"zstd|zstandard|zlib|storage/frames\.py"),
     ("starting", r"<frozen |importlib|~:.*(marshal\.|_imp\.|builtins\.(compile|exec|__build_class__))|/re/|enum\.py|dataclasses\.py|"
                  r"publicsuffixlist|encodings/|argparse|tomllib|contract/config"),
-    ("DNS", r"/dns/|resolver\.py|stages/fetcher/\w*(dns|names)\w*\.py|getaddrinfo|ipaddress\.py|~:.*'_?socket\.socket'"),
-    ("robots", r"protego|contract/robots\.py|stages/fetcher/robots\w*\.py"),
+    ("DNS", r"/dns/|stages/fetcher/(resolver|arrivals|hosts_file|addresses)\.py|getaddrinfo|ipaddress\.py|~:.*'_?socket\.socket'"),
+    ("robots", r"contract/robots\w*\.py"),
     ("writing and syncing", r"~:.*posix\.\w*(write|sync|open|rename|link|close|stat)|BufferedWriter|storage/publish\.py|stages/fetcher/repository\.py"),
     ("WARC records", r"contract/warc\w*\.py|uuid\.py|urandom|datetime"),
-    ("reading the list", r"stages/fetcher/url_list\.py|contract/url\.py|ada_url|cffi"),
+    ("reading the list", r"stages/fetcher/(url_list|choice)\.py|contract/url\.py|ada_url|cffi"),
     ("trio and epoll", r"/trio/|/outcome/|select\.epoll|[Cc]ontext"),
-    ("exchange and engine", r"stages/fetcher/(exchange|engine)\w*\.py"),
+    ("exchange and engine", r"stages/fetcher/(exchange|engine|bodies)\.py"),
 )]
 REST = "loop, politeness and the rest"
 
