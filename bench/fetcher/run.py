@@ -56,7 +56,7 @@ def measure(arguments) -> dict:
             figures |= measure_polite(scale, arguments.names, folder)
             print(f"polite: {scale.polite_servers} servers of 50 to 2,000 ms, pause {scale.polite_delay_s:g} s, {scale.polite_s:g} s; utilisation = answers "
                   f"from {WINDOW[0]:.0%} to {WINDOW[1]:.0%} of the time / (window x sum of 1 / (pause + response time))\n"
-                  f"        = {figures['polite_answers']} / {figures['polite_possible']}", flush=True)
+                  f"        = {figures['polite_answers']} / {figures['polite_possible']}; the fetcher took {figures['polite_cpu_s']} s of CPU", flush=True)
     print(*calculation.goal_lines(figures), sep="\n", flush=True)
     return figures
 
