@@ -8,7 +8,6 @@ milliseconds; `Coletor-Robots` marks an exchange for robots.txt and names the se
 import hashlib
 import random
 import re
-from base64 import b32encode
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from functools import lru_cache
@@ -34,6 +33,10 @@ NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 IDENTICAL_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 RECORD_END = b"\r\n\r\n"
 _UUID_BITS = 0xFFFFFFFF_FFFF_0FFF_3FFF_FFFFFFFFFFFF, 0x00000000_0000_4000_8000_000000000000  # RFC 9562 5.4: version 4
+
+_BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"  # RFC 4648 6
+_BASE32_PAIRS = [first + second for first in _BASE32 for second in _BASE32]  # two at a time: base64.b32encode takes 10 us
+_BASE32_SHIFTS = range(150, -10, -10)  # 160 bits of SHA-1
 
 
 class Record(NamedTuple):
@@ -63,7 +66,8 @@ def sha1_digest(first, *rest) -> str:
     digest = hashlib.sha1(first)
     for piece in rest:
         digest.update(piece)
-    return "sha1:" + b32encode(digest.digest()).decode()
+    number = int.from_bytes(digest.digest(), "big")
+    return "sha1:" + "".join([_BASE32_PAIRS[number >> shift & 1023] for shift in _BASE32_SHIFTS])
 
 
 @lru_cache(4)

@@ -56,6 +56,13 @@ class Zstd:
         stream = self._compressor.compressobj(size=size)
         return b"".join([*map(stream.compress, cut_pieces(pieces)), stream.flush()])
 
+    def compress_each(self, contents: list[bytes]) -> list[bytes]:
+        """A frame for each, the same as compress() gives, in one call that leaves the interpreter to other threads."""
+        if not contents:
+            return []
+        frames = self._compressor.multi_compress_to_buffer(contents, threads=1)
+        return [frames[number].tobytes() for number in range(len(frames))]
+
 
 class Gzip:
     suffix = ".gz"
@@ -67,6 +74,9 @@ class Gzip:
     def compress(self, *pieces) -> bytes:
         stream = zlib.compressobj(self._level, zlib.DEFLATED, GZIP_WINDOW)
         return b"".join([*map(stream.compress, cut_pieces(pieces)), stream.flush()])
+
+    def compress_each(self, contents: list[bytes]) -> list[bytes]:
+        return [self.compress(content) for content in contents]
 
 
 def cut_pieces(pieces) -> Iterator[memoryview]:

@@ -24,6 +24,8 @@ Example:
 
 import fcntl
 import os
+import sys
+import time
 from pathlib import Path
 
 from contract import crawl_folder, names
@@ -40,6 +42,8 @@ from stages.fetcher.slots import FileSlots, MemorySlots
 from stages.fetcher.stopping import say
 from stages.fetcher.url_list import read_known_servers, read_list, read_revisits, read_scheduled
 from storage.publish import describe, is_published, make_folder, publishing
+
+FLUSH_EVERY_S = 0.5
 
 
 def main() -> int:
@@ -100,13 +104,13 @@ def fetch_list(arguments) -> int:
     require_contact(config.fetcher)
     make_folder(arguments.out)
     lock = hold_folder(arguments.out)
-    keys = Keys(0)
+    keys, lines = Keys(0), Lines()
     job = Job(arguments.out, urls, {}, config.fetcher, refuse_before(urls, config.scope, keys), arguments.list.name, MemorySlots(),
-              keys.domain, print_line, read_revisits(arguments.list))
+              keys.domain, lines.print, read_revisits(arguments.list))
     with publishing(arguments.out, resume=True) as manifest:
         result = download(job)
         for url, reason in result.not_reached:
-            print_line(url, f"not_reached:{reason}" if reason else "not_reached", 0, 0)
+            lines.print(url, f"not_reached:{reason}" if reason else "not_reached", 0, 0)
         manifest.update({
             "stage": names.FETCHER, "inputs": {arguments.list.name: describe(arguments.list)},
             "config_digest": config.digest(), "counts": result.counts,
@@ -133,8 +137,19 @@ def hold_folder(folder: Path) -> int:
     return descriptor
 
 
-def print_line(url: str, what: str, size_bytes: int, total_ms: int) -> None:
-    print(what, size_bytes, total_ms, url, flush=True)
+class Lines:
+    """One line a URL on standard output, at once for a person and at the latest after a moment for a program."""
+
+    def __init__(self):
+        self._flushed_at_s = 0.0
+        self._is_seen = sys.stdout.isatty()
+
+    def print(self, url: str, what: str, size_bytes: int, total_ms: int) -> None:
+        sys.stdout.write(f"{what} {size_bytes} {total_ms} {url}\n")
+        now_s = time.monotonic()
+        if self._is_seen or now_s - self._flushed_at_s >= FLUSH_EVERY_S:
+            self._flushed_at_s = now_s
+            sys.stdout.flush()
 
 
 def print_nothing(url: str, what: str, size_bytes: int, total_ms: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from stages.fetcher.politeness import Politeness
 from stages.fetcher.resolver import Found, Resolver
 from stages.fetcher.servers import HostWork
-from stages.fetcher.slots import slot_of
+from stages.fetcher.slots import network_of
 
 
 class Arrivals:
@@ -72,4 +72,4 @@ class Arrivals:
         self.admit(host, now_ms)
 
     def admit(self, host: HostWork, now_ms: int) -> None:
-        self._politeness.admit(host, slot_of(host.address), self._domain_of(host.name), now_ms)
+        self._politeness.admit(host, network_of(host.address), self._domain_of(host.name), now_ms)

@@ -33,9 +33,10 @@ from stages.fetcher.resolver import Resolver
 from stages.fetcher.resume import read_history, remove_asides
 from stages.fetcher.revisit import Revisit
 from stages.fetcher.servers import HostWork, Known, Server, gather_work
-from stages.fetcher.slots import FileSlots, MemorySlots
+from stages.fetcher.slots import FileSlots, MemorySlots, network_of
 from stages.fetcher.stopping import Clock, Stop, say
 
+QUEUED_MAX = 512  # exchanges that wait to be written, before no more is asked for
 TURNS_AT_ONCE = 500  # hosts served, and URLs refused, before sockets and signals get their turn
 IDLE_MAX_S = 0.5  # the pace of progress
 KEEP_MAX_MS = 60_000  # a connection that rests longer is closed: servers close theirs by then
@@ -98,7 +99,7 @@ class Download:
         self._arrivals = Arrivals(hosts, Resolver(config, gate), self._politeness, job.domain_of, config.dns_queries_max,
                                   self._refuse, self._give_up)
         self._asked: dict[Exchange, tuple[HostWork, Server]] = {}
-        self._keepers: dict[int, set[str]] = {}  # slot of an address -> servers that keep a connection to it
+        self._keepers: dict[bytes, set[str]] = {}  # address -> servers that keep a connection to it
         self._page_limits, self._robots_limits = limits_of(config)
         self._bodies = Bodies(job.folder, config.bodies_memory_max_bytes)
         self._progress = Progress(names.FETCHER)
@@ -130,15 +131,22 @@ class Download:
                 self._start_what_may(now_ms := self._clock.now_ms(), nursery)
                 if self._is_finished(now_ms):
                     break
+                if self._repository.may_write:
+                    nursery.start_soon(self._write, now_ms)
                 if (due_in_s := self._repository.sync_due_in_s(now_ms)) is not None and due_in_s <= 0:
                     nursery.start_soon(self._repository.sync, now_ms)
                 await self._engine.wait(self._wait_s(now_ms))
                 if self._progress.is_due():
                     self._tell()
             self._break_off()
+            await self._repository.write(self._clock.now_ms())
             await self._repository.sync(self._clock.now_ms())
             nursery.cancel_scope.cancel()
         self._tell()
+
+    async def _write(self, now_ms: int) -> None:
+        await self._repository.write(now_ms)
+        self._engine.wake()  # a sync may be due
 
     def _may_start(self, now_ms: int) -> bool:
         return not self.stop.is_wanted and now_ms < self._ends_at_ms
@@ -163,7 +171,7 @@ class Download:
         return min(waits_s)
 
     def _start_what_may(self, now_ms: int, nursery: trio.Nursery) -> None:
-        if not self._may_start(now_ms) or not self._engine.has_bandwidth:
+        if not self._may_start(now_ms) or not self._engine.has_bandwidth or self._repository.queued > QUEUED_MAX:
             return
         self._arrivals.advance(now_ms, TURNS_AT_ONCE, lambda host: nursery.start_soon(self._resolve, host))
         for _ in range(TURNS_AT_ONCE):
@@ -256,7 +264,7 @@ class Download:
         target = server if server_of(url) == server.name else Server(server_of(url), Known(), self._config)
         earlier = self._job.earlier.get(url)
         exchange = Exchange(
-            target.origin_at(str(host.address), self._agent), url, self._robots_limits if is_robots else self._page_limits,
+            target.origin_at(host.address, self._agent), url, self._robots_limits if is_robots else self._page_limits,
             self._bodies, robots_for=server.name if is_robots else "", keeps=not is_errand and self._may_keep(host, server),
             conditions=earlier.conditions() if earlier and not is_robots else (),
         )
@@ -268,7 +276,7 @@ class Download:
 
     def _may_keep(self, host: HostWork, server: Server) -> bool:
         """Whether the connection is kept: if the next request comes soon, and the address has room for one more beside it."""
-        keepers = self._keepers.setdefault(host.rests[1].slot, set())
+        keepers = self._keepers.setdefault(network_of(host.address), set())
         if not server.urls or server.drops_connections or host.pause_ms > KEEP_MAX_MS:
             keepers.discard(server.name)
         elif len(keepers) < self._config.connections_per_address_max - 1:
@@ -281,12 +289,11 @@ class Download:
         if exchange.was_cut_off:
             self._put_back(server, exchange)
         else:
-            self._record(server, exchange, now_ms)
+            self._record(server, exchange)
         if exchange.status in (429, 503):
             host.slow_down(now_ms, exchange.retry_after_s(now_ms))
         elif exchange.outcome == ANSWERED:
             host.speed_up(now_ms)
-        exchange.body.release()
         if not server.needs_robots and server.has_more:
             host.rest_at_least(server.delay_ms)
             self._is_through(server)
@@ -299,9 +306,9 @@ class Download:
         if not exchange.is_robots:
             server.urls.appendleft(exchange.url)
 
-    def _record(self, server: Server, exchange: Exchange, now_ms: int) -> None:
+    def _record(self, server: Server, exchange: Exchange) -> None:
         server.note(exchange.outcome)
-        is_asked_again = self.ledger.record(exchange, now_ms, may_retry=not server.is_left_alone)
+        is_asked_again = self.ledger.record(exchange, may_retry=not server.is_left_alone)
         if exchange.is_robots:
             block = exchange.response_head() + bytes(exchange.body.view()) if exchange.has_answer else b""
             server.note_robots(exchange.url, exchange.outcome, block)

@@ -20,7 +20,7 @@ LENGTH, TIME, UNSPECIFIED = "length", "time", "unspecified"  # WARC-Truncated, W
 RETRY_AFTER_MAX_S = 86_400  # a server that asks for more than a day gets a day
 
 _STATUS_LINE = re.compile(rb"HTTP/(\d)(?:\.\d)? +(\d{3})(?: |$)")
-_RENAMED = (b"transfer-encoding", b"X-Crawler-Transfer-Encoding")
+_TRANSFER_ENCODING = re.compile(rb"(?<=\r\n)transfer-encoding(?=[ \t]*:)", re.IGNORECASE)
 _DIGITS = re.compile(r"[0-9]{1,18}")
 
 
@@ -76,6 +76,7 @@ class Exchange:
         self.body = Body(bodies)
         self._limits = limits
         self._lines: list[bytes] = []
+        self._head = b""
         self._header_bytes = 0
         self._has_head = False
         self._refusal = ""
@@ -108,10 +109,13 @@ class Exchange:
 
     def response_head(self) -> bytes:
         """Status line and headers as they came, line ends made CRLF, the header that no longer holds renamed."""
-        first, *lines = self._lines
-        if self.is_http2:
-            first = b"HTTP/1.1 %03d " % self.status
-        return b"\r\n".join([first, *map(rename, lines), b"", b""])
+        if not self._head:
+            if self.is_http2:
+                self._lines[0] = b"HTTP/1.1 %03d " % self.status
+            self._head = b"\r\n".join(self._lines) + b"\r\n\r\n"
+            if b"\r\ntransfer-encoding" in self._head.lower():
+                self._head = _TRANSFER_ENCODING.sub(b"X-Crawler-Transfer-Encoding", self._head)
+        return self._head
 
     def header(self, name: bytes) -> str:
         """The value of the first header of that name in lower case, or nothing."""
@@ -194,14 +198,6 @@ class Exchange:
         except (ValueError, TypeError, OverflowError, IndexError):
             return 0
         return max(0, min(round(wait_s), RETRY_AFTER_MAX_S))
-
-
-def rename(line: bytes) -> bytes:
-    """A header line with the name that says what no longer holds, where it is the one."""
-    name, new = _RENAMED
-    if line[:1] in b"tT" and line[:len(name)].lower() == name and line[len(name):].lstrip(b" \t")[:1] == b":":
-        return new + line[len(name):]
-    return line
 
 
 def judge(status: int, trouble: str = "") -> tuple[str, str]:

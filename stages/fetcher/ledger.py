@@ -39,13 +39,13 @@ class Ledger:
     def _note_try(self, url: str, reason: str) -> None:
         self._tries[url] = self._tries.get(url, (0, ""))[0] + 1, reason
 
-    def record(self, exchange: Exchange, now_ms: int, *, may_retry: bool) -> bool:
+    def record(self, exchange: Exchange, *, may_retry: bool) -> bool:
         """Writes down an exchange; true where its URL is to be asked again."""
         url = exchange.url
         tries, _ = self._tries.get(url, (0, ""))
         again = may_retry and tries < self._retries_max and exchange.reason in TEMPORARY and not exchange.is_robots
         is_final = not again and not exchange.is_robots
-        size_bytes = self.repository.write_exchange(exchange, now_ms, is_final=is_final, earlier=self._earlier.get(url))
+        size_bytes = self.repository.write_exchange(exchange, is_final=is_final, earlier=self._earlier.get(url))
         self.tally.count(exchange.outcome, exchange.reason, size_bytes, is_asked=True,
                          is_robots=exchange.is_robots, is_final=is_final)
         if exchange.is_robots:
@@ -59,7 +59,7 @@ class Ledger:
 
     def settle(self, url: str, outcome: str, reason: str, now_ms: int, *, robots_for: str = "") -> None:
         """Writes down an outcome that needed no request."""
-        self.repository.write_outcome(url, outcome, reason, now_ms, now_ms, robots_for=robots_for, is_final=not robots_for)
+        self.repository.write_outcome(url, outcome, reason, now_ms, robots_for=robots_for, is_final=not robots_for)
         self.tally.count(outcome, reason, 0, is_asked=False, is_robots=bool(robots_for), is_final=not robots_for)
         if robots_for:
             self.unreachable[robots_for] = reason
@@ -70,7 +70,7 @@ class Ledger:
         """Ends the URLs that were to be asked again and will not be."""
         for url, (_, reason) in list(self._tries.items()):
             if url in self.left:
-                self.repository.write_outcome(url, FAILED, reason, now_ms, now_ms, is_final=True)
+                self.repository.write_outcome(url, FAILED, reason, now_ms, is_final=True)
                 self.tally.count(FAILED, "", 0, is_asked=False, is_robots=False, is_final=True)
                 self._end(url, reason, 0, 0)
 

@@ -20,7 +20,7 @@ from collections import deque
 from itertools import count
 
 from contract.config import Fetcher
-from stages.fetcher.slots import clamp
+from stages.fetcher.slots import clamp, slot_of
 
 BUSY_ELSEWHERE_MS = 100  # until an address that another process is asking is looked at again
 
@@ -71,20 +71,20 @@ class Politeness:
         self._response_factor = config.delay_response_factor
         self._scope = frozenset(config.delay_scope)
         self._longest_ms = rested_at(0, max(self._delay_ms, round(config.total_timeout_s * config.delay_response_factor * 1000)))
-        self._addresses: dict[int, Rest] = {}
+        self._addresses: dict[bytes, Rest] = {}
+        self._written: dict[int, int] = {}  # slot -> the moment that we wrote there ourselves
         self._domains: dict[str, Rest] = {}
         self._heap: list[tuple[int, int, Host]] = []
         self._arrivals = count()
 
-    def admit(self, host: Host, slot: int, domain: str, now_ms: int) -> None:
-        """Adds a host that has something to ask, at the slot of its address."""
-        self._place(host, slot, domain)
-        self._push(host, now_ms)
-
-    def _place(self, host: Host, slot: int, domain: str) -> None:
-        address = self._addresses.setdefault(slot, Rest(slot))
+    def admit(self, host: Host, network: bytes, domain: str, now_ms: int) -> None:
+        """Adds a host that has something to ask, at the network of its address."""
+        address = self._addresses.get(network)
+        if address is None:
+            address = self._addresses[network] = Rest(slot_of(network))
         shared = (self._domains.setdefault(domain, Rest()),) if "domain" in self._scope else ()
         host.rests = (host.rest, address, *shared)
+        self._push(host, now_ms)
 
     def next_at(self) -> int | None:
         """The earliest moment at which it is worth calling take(), or none while all hosts wait for one that is asked."""
@@ -157,8 +157,8 @@ class Politeness:
         for rest in domain:
             rest.ready_at_ms = max(own.ready_at_ms, rested_at(now_ms, self._delay_for("domain")))
         by_address_ms = max(by_response_ms, self._delay_ms) if "address" in self._scope else 0
-        address.ready_at_ms = rested_at(now_ms, by_address_ms)
-        self._slots.release(address.slot, rested_at(now_ms, by_address_ms))
+        address.ready_at_ms = self._written[address.slot] = rested_at(now_ms, by_address_ms)
+        self._slots.release(address.slot, address.ready_at_ms)
         self._give_back(host, now_ms, has_more)
 
     def leave(self, host: Host, now_ms: int, has_more: bool) -> None:
@@ -180,7 +180,10 @@ class Politeness:
     def _ready_at(self, rest: Rest, now_ms: int) -> int:
         if rest.slot < 0:
             return rest.ready_at_ms
-        return max(rest.ready_at_ms, clamp(self._slots[rest.slot], now_ms, self._longest_ms))
+        told_ms = self._slots[rest.slot]
+        if told_ms == self._written.get(rest.slot):  # by ourselves, for this address or for one that shares its slot
+            return rest.ready_at_ms
+        return max(rest.ready_at_ms, clamp(told_ms, now_ms, self._longest_ms))
 
     def _push(self, host: Host, now_ms: int) -> None:
         host.due_at_ms = max(self._ready_at(rest, now_ms) for rest in host.rests)

@@ -1,7 +1,7 @@
 """Repositorio_de_Paginas: WARC files that grow by whole exchanges, rotate at a size and are synced in a thread.
 
-An exchange is one write: request record and response record next to each other, or one metadata record where no answer
-came. After each sync the file `.aside-synced-NNNNN` says up to where the records are safe; resume.py trusts them up to
+Records are queued as exchanges end, then compressed and written together, in their order, by a thread. An exchange is
+request record and response record next to each other, or one metadata record where no answer came. After each sync the file `.aside-synced-NNNNN` says up to where the records are safe; resume.py trusts them up to
 there and cuts what is torn behind. Several processes may write into one folder, each its own files with its own mark.
 """
 
@@ -14,15 +14,15 @@ import trio
 
 from contract import names, warc
 from contract.config import Fetcher
-from contract.tables import ANSWERED
 from stages.fetcher.exchange import Exchange
+from stages.fetcher.records import encode_exchange, encode_outcome
 from stages.fetcher.revisit import Revisit
-from storage.frames import Gzip, Zstd
+from storage.frames import AT_ONCE_BYTES, Gzip, Zstd
 from storage.publish import ASIDE, FORMAT, encode_json, make_folder, put, sync_folder
 
 SYNCED = f"{ASIDE}synced-"  # and the number of the first file that it is about
-JOINED_MAX_BYTES = 1 << 20  # members up to this are written in one call; larger ones are not copied for that
-NOT_MODIFIED_STATUS = 304
+BATCH_MAX = 512  # exchanges that are written together
+JOINED_MAX_BYTES = 4 << 20  # members up to this are written in one call; larger ones are not copied for that
 
 
 def file_name(number: int, suffix: str) -> str:
@@ -76,8 +76,10 @@ class Repository:
         self._files: list[PageFile] = []  # those not yet synced and closed; the last one is written to
         self._unsynced_pages = 0
         self._unsynced_since_ms = 0
-        self._turn = trio.Lock()
-        self._limiter = trio.CapacityLimiter(1)  # a thread of its own, not one behind slow name look-ups
+        self._queue: list[tuple] = []  # (exchange or none, its encoder, what that is called with), in order
+        self._pen, self._turn = trio.Lock(), trio.Lock()
+        self._writers, self._syncers = trio.CapacityLimiter(1), trio.CapacityLimiter(1)  # a thread each
+        self._is_writing = False
         self._is_syncing = False
         make_folder(self._pages)
 
@@ -92,63 +94,69 @@ class Repository:
             ("Content-Type", warc.FIELDS),
         ]
         record = self._compressor.compress(warc.encode_record("warcinfo", headers, self._about.block()))
-        self._append(now_ms, self._compressor.opening + record)
+        self._append_to_last([self._compressor.opening + record], now_ms)
 
-    def write_exchange(self, exchange: Exchange, now_ms: int, *, is_final: bool, earlier: Revisit | None = None) -> int:
-        """Appends the records of an exchange that has ended; bytes of the answer.
+    def write_exchange(self, exchange: Exchange, *, is_final: bool, earlier: Revisit | None = None) -> int:
+        """Queues the records of an exchange that has ended, and its body to be released when they are written; bytes of the
+        answer."""
+        self._queue.append((exchange, encode_exchange, (exchange, is_final, earlier)))
+        return len(exchange.response_head()) + exchange.body.size_bytes if exchange.has_answer else 0
 
-        `is_final` says that it ends its URL, which one for robots.txt never does. `earlier` is what is stored of the URL already: an answer that says no more than that is written as a revisit.
-        """
-        if not exchange.has_answer:
-            self.write_outcome(exchange.url, exchange.outcome, exchange.reason, exchange.started_at_ms, now_ms, is_final=is_final,
-                               robots_for=exchange.robots_for, address=exchange.address, times_ms=exchange.times_ms)
-            return 0
-        request_id = warc.new_id()
-        shared = [("WARC-Date", warc.format_date(exchange.started_at_ms)), ("WARC-Target-URI", exchange.url)]
-        if exchange.address:
-            shared.append(("WARC-IP-Address", exchange.address))
-        if exchange.is_http2:
-            shared.append(("WARC-Protocol", "h2"))
-        if exchange.robots_for:
-            shared.append((warc.ROBOTS, exchange.robots_for))
-        asked = exchange.request_block()
-        headers = [("WARC-Record-ID", request_id), *shared, ("Content-Type", warc.HTTP_REQUEST)]
-        request = self._compressor.compress(
-            warc.encode_head("request", headers, warc.sha1_digest(asked), len(asked)), asked, warc.RECORD_END)
-        head, body = exchange.response_head(), memoryview(exchange.body.view())
-        answer_bytes = len(head) + len(body)
-        payload_digest, profile = warc.sha1_digest(body), ""
-        if earlier is not None and exchange.outcome == ANSWERED:
-            profile = profile_of(exchange, payload_digest, earlier)
-        headers = [
-            ("WARC-Record-ID", warc.new_id()), *shared, ("Content-Type", warc.HTTP_RESPONSE), ("WARC-Concurrent-To", request_id),
-            *(revisit_headers(profile, exchange, payload_digest, earlier) if profile else plain_headers(exchange, payload_digest)),
-            *outcome_headers(exchange.outcome, exchange.reason, exchange.times_ms, is_final),
-        ]
-        block = (head,) if profile else (head, body)
-        answer = warc.encode_head("revisit" if profile else "response", headers, warc.sha1_digest(*block), sum(map(len, block)))
-        self._write(now_ms, request, self._compressor.compress(answer, *block, warc.RECORD_END))
-        return answer_bytes
+    def write_outcome(self, url: str, outcome: str, reason: str, at_ms: int, *, is_final: bool, robots_for: str = "") -> None:
+        """Queues the record of a URL that nobody was asked for."""
+        self._queue.append((None, encode_outcome, (url, outcome, reason, at_ms, is_final, robots_for)))
 
-    def write_outcome(self, url: str, outcome: str, reason: str, at_ms: int, now_ms: int, *, is_final: bool,
-                      robots_for: str = "", address: str = "", times_ms: dict[str, int] | None = None) -> None:
-        """Appends the record of a URL that got no answer."""
-        headers = [
-            ("WARC-Record-ID", warc.new_id()), ("WARC-Date", warc.format_date(at_ms)), ("WARC-Target-URI", url),
-            *[("WARC-IP-Address", address)] * bool(address), *[(warc.ROBOTS, robots_for)] * bool(robots_for),
-            ("Content-Type", warc.FIELDS), *outcome_headers(outcome, reason, times_ms or {}, is_final),
-        ]
-        block = f"outcome: {outcome}\r\nreason: {reason}\r\n".encode()
-        self._write(now_ms, self._compressor.compress(warc.encode_record("metadata", headers, block)))
+    @property
+    def queued(self) -> int:
+        return len(self._queue)
 
-    def _write(self, now_ms: int, *members: bytes) -> None:
+    @property
+    def may_write(self) -> bool:
+        return bool(self._queue) and not self._is_writing
+
+    async def write(self, now_ms: int) -> None:
+        """Writes what is queued. Digests are taken here; compression, which needs no interpreter, in a thread beside the loop."""
+        self._is_writing = True
+        async with self._pen:
+            while self._queue:
+                batch, self._queue = self._queue[:BATCH_MAX], self._queue[BATCH_MAX:]
+                exchanges = [list(encode(*arguments)) for _, encode, arguments in batch]
+                await trio.to_thread.run_sync(self._append_batch, exchanges, now_ms, limiter=self._writers)
+                for exchange, _, _ in batch:
+                    if exchange is not None:
+                        exchange.body.release()
+        self._is_writing = False
+
+    def _append_batch(self, exchanges: list[list[tuple]], now_ms: int) -> None:
+        """Appends the records of exchanges, given as their pieces. Runs in a thread."""
+        whole = [b"".join(pieces) if is_small(pieces) else None for records in exchanges for pieces in records]
+        frames = iter(self._compressor.compress_each([record for record in whole if record is not None]))
+        waiting, waiting_bytes = [], 0
+        for records in exchanges:
+            for pieces in records:
+                waiting.append(next(frames) if is_small(pieces) else self._compressor.compress(*pieces))
+                waiting_bytes += len(waiting[-1])
+            if waiting_bytes >= self._room_bytes:
+                self._append(waiting, now_ms)
+                waiting, waiting_bytes = [], 0
+        self._append(waiting, now_ms)
+        self._unsynced_pages += len(exchanges)
+
+    @property
+    def _room_bytes(self) -> int:
+        """Up to the size at which the file is closed."""
+        file = self._files[-1] if self._files and not self._files[-1].is_full else None
+        return self._config.warc_file_max_bytes - (file.size_bytes if file else 0)
+
+    def _append(self, members: list[bytes], now_ms: int) -> None:
+        if not members:
+            return
         if not self._files or self._files[-1].is_full:
             self.open_file(now_ms)
-        self._append(now_ms, *members)
+        self._append_to_last(members, now_ms)
         self._files[-1].is_full = self._files[-1].size_bytes >= self._config.warc_file_max_bytes
-        self._unsynced_pages += 1
 
-    def _append(self, now_ms: int, *members: bytes) -> None:
+    def _append_to_last(self, members: list[bytes], now_ms: int) -> None:
         file, size = self._files[-1], sum(map(len, members))
         if not self._is_dirty():
             self._unsynced_since_ms = now_ms
@@ -182,7 +190,7 @@ class Repository:
         async with self._turn:
             pages = self._unsynced_pages
             sizes = [(file, file.size_bytes) for file in self._files]
-            await trio.to_thread.run_sync(self._sync_files, sizes, limiter=self._limiter)
+            await trio.to_thread.run_sync(self._sync_files, sizes, limiter=self._syncers)
             self._close_full()
             self._unsynced_pages -= pages
             self._unsynced_since_ms = now_ms
@@ -211,32 +219,5 @@ class Repository:
         self._files = []
 
 
-def profile_of(exchange: Exchange, payload_digest: str, earlier: Revisit) -> str:
-    """The profile of a revisit record (WARC 1.1 section 6.7) that says all of an answer, or nothing."""
-    if exchange.status == NOT_MODIFIED_STATUS:
-        return warc.NOT_MODIFIED
-    # What a redirect says is in its head, and its body is often empty: the same digest does not make it the same answer.
-    is_redirect = 300 <= exchange.status < 400
-    return warc.IDENTICAL_PAYLOAD if payload_digest == earlier.payload_digest and not is_redirect else ""
-
-
-def revisit_headers(profile: str, exchange: Exchange, payload_digest: str, earlier: Revisit) -> list[tuple[str, str]]:
-    """The payload of a revisit is that of the earlier record, whatever the server sent with a 304."""
-    is_identical = profile == warc.IDENTICAL_PAYLOAD
-    digest = payload_digest if is_identical else earlier.payload_digest
-    return [
-        ("WARC-Profile", profile), ("WARC-Refers-To-Target-URI", exchange.url),
-        *[("WARC-Refers-To-Date", warc.format_date(earlier.fetched_at_ms))] * bool(earlier.fetched_at_ms),
-        *[("WARC-Payload-Digest", digest)] * bool(digest), *[("WARC-Truncated", "length")] * is_identical,
-    ]
-
-
-def plain_headers(exchange: Exchange, payload_digest: str) -> list[tuple[str, str]]:
-    return [("WARC-Payload-Digest", payload_digest), *[("WARC-Truncated", exchange.truncated)] * bool(exchange.truncated)]
-
-
-def outcome_headers(outcome: str, reason: str, times_ms: dict[str, int], is_final: bool) -> list[tuple[str, str]]:
-    return [
-        *[(warc.FINAL, warc.YES)] * is_final, (warc.OUTCOME, outcome), *[(warc.REASON, reason)] * bool(reason),
-        (warc.TIMES, warc.format_times(times_ms)),
-    ]
+def is_small(pieces: tuple) -> bool:
+    return sum(map(len, pieces)) <= AT_ONCE_BYTES

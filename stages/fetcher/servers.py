@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass
+from functools import cached_property
 
 from contract import robots
 from contract.config import Fetcher
@@ -42,6 +43,7 @@ class Server:
         self._rules: Rules | None = None
         self._allowed = ""  # the first URL, once the rules have allowed it
         self._origin: Origin | None = None
+        self._address: Address | None = None
         self._config = config
 
     @property
@@ -59,13 +61,13 @@ class Server:
             self._rules = Rules(self._robots_text, self._config.agent)
         return self._rules
 
-    @property
+    @cached_property
     def delay_ms(self) -> int:
         return round(self.rules.delay_s * 1000)
 
-    def origin_at(self, address: str, agent: str) -> Origin:
-        if self._origin is None or self._origin.address != address:
-            self._origin = Origin(self.name, address, agent)
+    def origin_at(self, address: Address, agent: str) -> Origin:
+        if self._origin is None or self._address != address:
+            self._address, self._origin = address, Origin(self.name, str(address), agent)
         return self._origin
 
     def pop_forbidden(self) -> str | None:

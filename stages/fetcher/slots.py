@@ -1,7 +1,7 @@
 """When each address may be asked next: a table of 65,536 moments that outlives cycles and processes.
 
 The file `slots` of a crawl folder is an array of little-endian u64, milliseconds since the epoch, indexed by a hash of
-the address (IPv6 by its /64, which is one customer). Two addresses that share a slot only slow each other down, and
+the address (IPv6 by its /64, which is one customer). Two addresses that share a slot only slow each other down, by a delay at most, and
 a file that was lost or damaged costs at most one delay too few: every value is clamped by its reader.
 
 While more than one fetcher process may run, each holds a lock on the slot's bytes during a request, of the kind that
@@ -12,6 +12,7 @@ import fcntl
 import mmap
 import os
 import struct
+from collections import Counter
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
@@ -25,8 +26,12 @@ F_OFD_SETLK = 37  # Linux; the module fcntl has no name for it before Python 3.1
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock on 64-bit Linux: type, whence, start, length, pid
 
 
-def slot_of(address: IPv4Address | IPv6Address) -> int:
-    network = address.packed[:IPV6_NETWORK_BYTES] if address.version == 6 else address.packed
+def network_of(address: IPv4Address | IPv6Address) -> bytes:
+    """What counts as one address."""
+    return address.packed[:IPV6_NETWORK_BYTES] if address.version == 6 else address.packed
+
+
+def slot_of(network: bytes) -> int:
     return xxhash.xxh3_64_intdigest(network) % SLOTS
 
 
@@ -61,6 +66,7 @@ class FileSlots:
 
     def __init__(self, path: Path, *, is_shared: bool = False):
         self._is_shared = is_shared
+        self._users: Counter[int] = Counter()  # of our own locks: addresses that share a slot share its lock
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             if os.fstat(self._descriptor).st_size != FILE_BYTES:
@@ -77,14 +83,21 @@ class FileSlots:
 
     def hold(self, slot: int) -> bool:
         """Whether no other process is asking the address; true until release()."""
-        return not self._is_shared or self._lock(slot, fcntl.F_WRLCK)
+        if self._is_shared:
+            if not self._users[slot] and not self._lock(slot, fcntl.F_WRLCK):
+                return False
+            self._users[slot] += 1
+        return True
 
     def release(self, slot: int, ready_at_ms: int | None) -> None:
         """Ends a hold; the moment is written unless nothing was asked."""
         if ready_at_ms is not None:
             _MOMENT.pack_into(self._map, slot * _MOMENT.size, ready_at_ms)
         if self._is_shared:
-            self._lock(slot, fcntl.F_UNLCK)
+            self._users[slot] -= 1
+            if not self._users[slot]:
+                del self._users[slot]
+                self._lock(slot, fcntl.F_UNLCK)
 
     def _lock(self, slot: int, kind: int) -> bool:
         wanted = _FLOCK.pack(kind, os.SEEK_SET, slot * _MOMENT.size, _MOMENT.size, 0)

@@ -26,7 +26,7 @@ def test_pauses_hold_and_nobody_starves(given_hosts, scope, delay_ms, transfers_
         host = Host(str(number), ready_at_ms)
         host.rest_at_least(crawl_delay_ms)
         left[host.name] = requests
-        politeness.admit(host, slot, str(domain), 0)
+        politeness.admit(host, bytes([slot]), str(domain), 0)
     while any(left.values()) or flights:
         while len(flights) < transfers_max and (host := politeness.take(now_ms)):
             assert now_ms >= host.ready_at_ms

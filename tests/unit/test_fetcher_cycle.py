@@ -18,7 +18,7 @@ from contract.stage import ALIVE_VARIABLE, PROGRESS_VARIABLE
 from contract.tables import SERVERS, URL_LIST
 from contract.url import server_of
 from stages.fetcher.repository import mark_name
-from stages.fetcher.slots import slot_of
+from stages.fetcher.slots import network_of, slot_of
 from storage.publish import encode_json, publishing
 from storage.tables import write_table
 from tests.unit.test_fetcher_lab import (
@@ -77,7 +77,7 @@ def test_a_cycle_is_fetched_in_the_list_s_order_and_published_once(tmp_path):
     info = records_in(cycle.out)[0]
     assert f"isPartOf: {cycle.crawl.crawl_id}/{CYCLE:08d}\r\n".encode() in info.block
     slots = (cycle.crawl.path / names.SLOTS).read_bytes()
-    ready_at_ms, = struct.unpack_from("<Q", slots, 8 * slot_of(ip_address("127.0.0.1")))
+    ready_at_ms, = struct.unpack_from("<Q", slots, 8 * slot_of(network_of(ip_address("127.0.0.1"))))
     assert cycle.now_ms < ready_at_ms < cycle.now_ms + PATIENCE_S * 1000
 
 

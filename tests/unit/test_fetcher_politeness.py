@@ -14,10 +14,11 @@ from stages.fetcher.hosts_file import read_hosts_file
 from stages.fetcher.politeness import Host, Politeness, rested_at
 from stages.fetcher.resolver import Resolver
 from stages.fetcher.servers import Known
-from stages.fetcher.slots import FILE_BYTES, FileSlots, MemorySlots, clamp, slot_of
+from stages.fetcher.slots import FILE_BYTES, FileSlots, MemorySlots, clamp, network_of, slot_of
 from tests.unit.test_fetcher_lab import NO_ROBOTS, RawServer, fetch, ok
 
 DELAY_MS = 1000
+ADDRESSES = [network_of(ip_address(f"192.0.2.{number}")) for number in range(10)]
 
 
 def polite(slots=None, **settings) -> Politeness:
@@ -33,7 +34,7 @@ def host_with_delay(name: str, pause_ms: int) -> Host:
 def test_one_request_at_a_time_and_a_pause_after_each():
     politeness = polite()
     host = Host("a")
-    politeness.admit(host, 1, "d", 0)
+    politeness.admit(host, ADDRESSES[1], "d", 0)
     assert politeness.take(0) is host and politeness.take(10**9) is None and politeness.next_at() is None
     politeness.end(host, 500, 0, has_more=True)
     assert politeness.next_at() == 500 + DELAY_MS + 1
@@ -44,7 +45,7 @@ def test_hosts_of_one_address_share_its_pause_and_take_turns():
     politeness = polite()
     hosts = [Host(name) for name in "abc"]
     for host in hosts:
-        politeness.admit(host, 7, "d", 0)
+        politeness.admit(host, ADDRESSES[7], "d", 0)
     order, now_ms = [], 0
     for _ in range(6):
         host = politeness.take(now_ms)
@@ -58,9 +59,9 @@ def test_hosts_of_one_address_share_its_pause_and_take_turns():
 def test_a_slow_host_holds_up_neither_its_neighbours_nor_others():
     politeness = polite()
     slow, neighbour, other = host_with_delay("slow", 60_000), Host("neighbour"), Host("other")
-    politeness.admit(slow, 1, "d", 0)
-    politeness.admit(neighbour, 1, "d", 0)
-    politeness.admit(other, 2, "d", 0)
+    politeness.admit(slow, ADDRESSES[1], "d", 0)
+    politeness.admit(neighbour, ADDRESSES[1], "d", 0)
+    politeness.admit(other, ADDRESSES[2], "d", 0)
     assert politeness.take(0) is slow and politeness.take(0) is other
     politeness.end(slow, 0, 0, has_more=True)
     assert politeness.take(DELAY_MS + 1) is neighbour
@@ -71,8 +72,8 @@ def test_a_slow_host_holds_up_neither_its_neighbours_nor_others():
 def test_a_host_that_was_not_asked_does_not_rest():
     politeness = polite()
     first, second = Host("first"), Host("second")
-    politeness.admit(first, 1, "d", 0)
-    politeness.admit(second, 1, "d", 0)
+    politeness.admit(first, ADDRESSES[1], "d", 0)
+    politeness.admit(second, ADDRESSES[1], "d", 0)
     assert politeness.take(0) is first
     politeness.leave(first, 0, has_more=False)
     assert politeness.take(0) is second
@@ -81,20 +82,20 @@ def test_a_host_that_was_not_asked_does_not_rest():
 def test_an_address_that_somebody_else_used_meanwhile_is_put_back():
     slots = MemorySlots()
     politeness = polite(slots)
-    politeness.admit(Host("a"), 1, "d", 0)
-    slots.release(1, 700)
+    politeness.admit(Host("a"), ADDRESSES[1], "d", 0)
+    slots.release(slot_of(ADDRESSES[1]), 700)
     assert politeness.take(0) is None and politeness.next_at() == 700
 
 
 def test_a_moment_too_far_off_is_clamped():
     assert clamp(10**15, 1000, 50) == 1050 and clamp(1020, 1000, 50) == 1020
     slots = MemorySlots()
-    slots.release(1, 2**64 - 1)
+    slots.release(slot_of(ADDRESSES[1]), 2**64 - 1)
     politeness = polite(slots)
-    politeness.admit(Host("a"), 1, "d", 10_000)
+    politeness.admit(Host("a"), ADDRESSES[1], "d", 10_000)
     assert politeness.next_at() == 10_000 + DELAY_MS + 1
     without_delay = polite(slots, delay_s=0.0)
-    without_delay.admit(Host("a"), 1, "d", 10_000)
+    without_delay.admit(Host("a"), ADDRESSES[1], "d", 10_000)
     assert without_delay.take(10_000) is not None
 
 
@@ -113,9 +114,22 @@ def test_slots_outlive_the_process_in_a_file_that_mends_itself(tmp_path):
 
 
 def test_ipv6_addresses_share_a_slot_by_network():
-    assert slot_of(ip_address("2001:db8::1")) == slot_of(ip_address("2001:db8::ffff:2"))
-    assert slot_of(ip_address("2001:db8::1")) != slot_of(ip_address("2001:db8:0:1::1"))
-    assert slot_of(ip_address("192.0.2.1")) != slot_of(ip_address("192.0.2.2"))
+    def network(text: str) -> bytes:
+        return network_of(ip_address(text))
+
+    assert network("2001:db8::1") == network("2001:db8::ffff:2") != network("2001:db8:0:1::1")
+    assert slot_of(network("192.0.2.1")) != slot_of(network("192.0.2.2"))
+
+
+def test_addresses_that_share_a_slot_do_not_wait_for_each_other():
+    first, slots = ADDRESSES[0], MemorySlots()
+    second = next(packed for packed in (n.to_bytes(4, "big") for n in range(1 << 20)) if slot_of(packed) == slot_of(first) and packed != first)
+    politeness = polite(slots)
+    politeness.admit(Host("silent"), first, "d", 0)
+    politeness.admit(Host("other"), second, "d", 0)
+    assert politeness.take(0).name == "silent" and (other := politeness.take(0)).name == "other"
+    politeness.end(other, 100, 0, has_more=True)
+    assert politeness.next_at() == rested_at(100, DELAY_MS)
 
 
 @pytest.mark.parametrize("text", [

@@ -8,6 +8,7 @@ import threading
 import time
 
 import pytest
+import trio
 
 from contract import names, warc
 from contract.config import Fetcher
@@ -102,7 +103,8 @@ def test_active_time_is_summed_over_attempts(tmp_path):
     for attempt, number, began_ms, ended_ms in [(1, 0, 1000, 5000), (1, 1, 4000, 9000), (2, 2, 60_000, 61_500)]:
         pages = Repository(tmp_path, number, About("test", "test", attempt, Fetcher()))
         pages.open_file(began_ms)
-        pages.write_outcome("http://a.test/", "failed", "dns", ended_ms, ended_ms, is_final=True)
+        pages.write_outcome("http://a.test/", "failed", "dns", ended_ms, is_final=True)
+        trio.run(pages.write, ended_ms)
         pages.close()
     history = read_history(tmp_path)
     assert history.active_ms == 8000 + 1500 and history.attempts == 2 and history.next_number == 3
