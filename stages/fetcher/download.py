@@ -287,7 +287,7 @@ class Download:
         now_ms = self._clock.now_ms()
         host, server = self._asked.pop(exchange)
         if exchange.was_cut_off:
-            self._put_back(server, exchange)
+            self._put_back(host, server, exchange)
         else:
             self._record(server, exchange)
         if exchange.status in (429, 503):
@@ -300,11 +300,13 @@ class Download:
         host.rested_since_ms = now_ms
         self._go_on(host, exchange, now_ms)
 
-    def _put_back(self, server: Server, exchange: Exchange) -> None:
+    def _put_back(self, host: HostWork, server: Server, exchange: Exchange) -> None:
         """A kept connection was dead, which is nobody's failure (RFC 9112 9.3.1): the next request takes a new one."""
         server.drops_connections = True
         if not exchange.is_robots:
             server.urls.appendleft(exchange.url)
+        elif server.is_away:
+            host.errands.appendleft(server)
 
     def _record(self, server: Server, exchange: Exchange) -> None:
         server.note(exchange.outcome)
