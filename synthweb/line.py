@@ -70,8 +70,15 @@ class Line:
 
     def stall(self) -> None:
         """Neither sends nor reads until the other side hangs up."""
+        self._await(select.POLLRDHUP)
+
+    def await_bytes(self) -> None:
+        """Until there is something to read, which is not read, or the other side hangs up."""
+        self._await(select.POLLRDHUP | select.POLLIN)
+
+    def _await(self, events: int) -> None:
         poll = select.poll()
-        poll.register(self._connection, select.POLLRDHUP)
+        poll.register(self._connection, events)
         started_s = time.monotonic()
         while not self._closing.is_set() and time.monotonic() - started_s < LINGER_MAX_S:
             if poll.poll(500):

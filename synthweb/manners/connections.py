@@ -47,9 +47,9 @@ def accept_close(line: Line, request: Request) -> None:
     line.close()
 
 
-@manner("accept-reset", "accepts and resets a moment later", ACCEPT)
+@manner("accept-reset", "accepts, reads nothing, and resets when the request comes", ACCEPT)
 def accept_reset(line: Line, request: Request) -> None:
-    line.pause(0.1)  # at once, it would be a connection refused to some
+    line.await_bytes()  # at once, it would be a connection that was never made to some
     line.reset()
 
 

@@ -33,7 +33,7 @@ manner("robots-redirects-6", "six redirects, then rules", ROBOTS)(redirect_times
 manner("robots-redirect-loop", "redirects without end", ROBOTS)(redirect_times(10**9))
 manner("robots-redirect-host", "a redirect to the robots.txt of another host, which has rules", ROBOTS)(redirect_times(1, elsewhere=True))
 manner("robots-elsewhere", "the other end of that", ROBOTS)(redirect_times(1, elsewhere=True))
-say("robots-redirect-private", "a redirect to an address of a private network", redirect("http://169.254.169.254/robots.txt"), ROBOTS)
+say("robots-redirect-dead", "a redirect to a port where nobody listens", redirect("http://127.0.0.1:1/robots.txt"), ROBOTS)
 say("robots-redirect-file", "a redirect to a file", redirect("file:///etc/passwd"), ROBOTS)
 say("robots-500", "500", robots(b"no", status="500 Internal Server Error"), ROBOTS)
 say("robots-503", "503 with a Retry-After", robots(b"no", "Retry-After: 1", status="503 Service Unavailable"), ROBOTS)

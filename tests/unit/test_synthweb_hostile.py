@@ -122,6 +122,7 @@ def test_a_manner_before_the_request_waits_for_robots(server):
     for manner, expected in (("accept-silence", "silence"), ("accept-close", "close"), ("accept-reset", "reset")):
         assert ask(server, manner, "/robots.txt").startswith(b"HTTP/1.1 404 ")
         with connect(server, manner) as connection:
+            connection.sendall(request(manner) if expected == "reset" else b"")
             assert read_all(connection, expected) == b""
         assert server.visits_of(manner)[-1].target == ""
     with HostileServer(robots_first=False) as at_once, connect(at_once, "accept-close") as connection:
