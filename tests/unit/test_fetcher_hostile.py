@@ -2,6 +2,7 @@
 
 import random
 import time
+import tracemalloc
 from contextlib import ExitStack
 from types import SimpleNamespace
 
@@ -9,13 +10,14 @@ import pytest
 
 from contract import warc
 from contract.tables import ANSWERED, FAILED, REFUSED
+from stages.fetcher.bodies import Bodies, Body
 from synthweb.hostile import HostileServer
 from synthweb.manners import MANNERS, ROBOTS
 from tests.unit.test_fetcher_lab import PATIENCE_S, RawServer, fetch, finals_in, ok, outcome_of, pages_of, records_in
 
 SETTINGS = {
-    "retries_max": 0, "server_failures_max": 1_000, "body_max_bytes": 1 << 20, "header_max_bytes": 64 << 10,
-    "connect_timeout_s": 3.0, "slow_bytes_per_s": 100, "slow_s": 5.0, "total_timeout_s": 15.0, "cycle_max_s": 2 * PATIENCE_S,
+    "retries_max": 0, "server_failures_max": 1_000, "body_max_bytes": 300_000, "header_max_bytes": 64 << 10,
+    "connect_timeout_s": 4.0, "slow_bytes_per_s": 100, "slow_s": 6.0, "total_timeout_s": 15.0, "cycle_max_s": 2 * PATIENCE_S,
 }
 
 
@@ -174,6 +176,24 @@ def test_bytes_that_nobody_asked_for_are_not_the_next_answer(tmp_path):
     finals = finals_in(tmp_path / "out")
     assert [outcome_of(finals[url]) for url in urls] == [(ANSWERED, "")] * 2
     assert b"smuggled" not in finals[urls[1]].block
+
+
+def test_a_body_of_tiny_pieces_costs_no_more_than_its_size(tmp_path):
+    bodies = Bodies(tmp_path, memory_max_bytes=50_000)
+    body = Body(bodies)
+    tracemalloc.start()
+    try:
+        for _ in range(20_000):
+            body.append(b"ab")
+        assert tracemalloc.get_traced_memory()[1] < 150_000 and bodies.memory_bytes == 40_000
+        assert body.view() == b"ab" * 20_000
+        for _ in range(20_000):
+            body.append(b"cd")
+        assert tracemalloc.get_traced_memory()[0] < 50_000 and bodies.memory_bytes == 0  # in a file by now
+    finally:
+        tracemalloc.stop()
+    assert bytes(body.view()) == b"ab" * 20_000 + b"cd" * 20_000
+    body.release()
 
 
 def test_limits_of_time_type_and_length(tmp_path):

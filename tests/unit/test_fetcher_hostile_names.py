@@ -9,7 +9,7 @@ from synthweb.name_answers import (
     REFUSED as REFUSED_CODE, fail, give, give_alias, give_nothing, in_turn, mistake_id, mistake_question, send_bytes, stay_silent, truncate,
 )
 from synthweb.names import NameServer
-from tests.unit.test_fetcher_lab import fetch, finals_in, outcome_of
+from tests.unit.test_fetcher_lab import fetch, finals_in, outcome_of, override, run_fetcher
 
 HOME = "127.77.99.1"
 HERE = give(HOME)
@@ -96,3 +96,19 @@ def test_the_preferred_kind_of_address_is_asked_for_first(tmp_path, families):
         fetch_named(tmp_path / "out", server, names, [url], address_families=families)
         assert outcome_of(finals_in(tmp_path / "out")[url]) == GOOD
         assert names.asked == [("both.test", "A" if families[0] == "ipv4" else "AAAA")]
+
+
+def test_the_command_survives_them_together(tmp_path):
+    """As a process, by DNS: it ends with 0 and tells of every URL once."""
+    with HostileServer() as server:
+        manners = ["plain", "chunk-garbage", "header-nul", "reset-within-body", "close-before-head", "version-0.9", "bomb-br", "redirect-file"]
+        urls = [*map(server.url, manners), f"http://nowhere.test:{server.ports['http']}/"]
+        (tmp_path / "urls.txt").write_text("".join(f"{url}\n" for url in urls))
+        with NameServer({name: [address] for name, address in server.hosts().items()}) as names:
+            done = run_fetcher(tmp_path / "urls.txt", "--out", tmp_path / "out", *override(
+                contact="https://example.org/bot", delay_s=0, retries_max=0, allow_private_addresses=True,
+                dns_servers=f'["127.0.0.1:{names.port}"]'))
+    assert done.returncode == 0, done.stderr
+    told = {line.split()[-1]: line.split()[0] for line in done.stdout.splitlines()}
+    assert len(done.stdout.splitlines()) == len(urls) and set(told) == set(urls)
+    assert [told[url] for url in urls] == ["200", "bad_http", "bad_http", "disconnect", "empty", "bad_http", "200", "302", "not_reached:dns"]
