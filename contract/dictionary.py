@@ -6,7 +6,7 @@ from pathlib import Path
 import xxhash
 
 from storage.errors import Damaged, UnknownFormat
-from storage.frames import DICTIONARY_MAGIC, DICTIONARY_MAX_BYTES
+from storage.frames import DICTIONARY_MAX_BYTES, Broken, make_decoder
 
 FORMAT = 1
 _FIRST_LINE = re.compile(rb"coletor dictionary (\d{1,9}) ([0-9a-f]{32})\n")
@@ -32,6 +32,8 @@ def read_dictionary(path: Path) -> bytes:
     checksum = xxhash.xxh3_128_hexdigest(dictionary)
     if checksum != found[2].decode():
         raise Damaged(path, f"expected checksum {found[2].decode()}, found {checksum}", found.end())
-    if not dictionary.startswith(DICTIONARY_MAGIC):
-        raise Damaged(path, f"expected a zstd dictionary, found bytes {dictionary[:4].hex()}", found.end())
+    try:
+        make_decoder(dictionary)
+    except Broken as error:
+        raise Damaged(path, str(error), found.end()) from None
     return dictionary
