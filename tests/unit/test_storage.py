@@ -80,6 +80,69 @@ def test_members_stand_alone(codec):
         frames.Members(memoryview(b"plain text")).read(0, 1 << 20)
 
 
+SAMPLES = [b"WARC/1.1\r\nWARC-Type: response\r\nnumber %d of many, each with words of its own %d\r\n" % (n, n * n) * 20 for n in range(300)]
+DICTIONARY = frames.train_dictionary(SAMPLES, 4096)
+
+
+def read_all(data: bytes) -> list[bytes]:
+    members = frames.Members(memoryview(data))
+    place, found = members.first, []
+    while (place := members.pass_extensions(place)) < len(data):
+        part, place = members.read(place, 1 << 30)
+        found.append(part)
+    return found
+
+
+@pytest.mark.parametrize("frame", [
+    frames.dictionary_frame(DICTIONARY), frames.skippable(DICTIONARY, frames.DICTIONARY_FRAME_MAGIC),
+    frames.skippable(frames.Zstd().compress(DICTIONARY), frames.DICTIONARY_FRAME_MAGIC),
+])
+def test_a_file_may_begin_with_its_dictionary(frame):
+    codec, plain = frames.Zstd(dictionary=DICTIONARY), frames.Zstd()
+    data = frame + b"".join(map(codec.compress, SAMPLES[:3]))
+    assert read_all(data) == SAMPLES[:3] and codec.opening == frames.dictionary_frame(DICTIONARY)
+    assert len(codec.compress(SAMPLES[0])) < len(plain.compress(SAMPLES[0]))
+    for length in range(1, len(frame)):
+        with pytest.raises(frames.Torn):
+            frames.Members(memoryview(data[:length]))
+    with pytest.raises(frames.Broken, match="ictionary"):
+        read_all(data[len(frame):])  # the frames without it
+    with pytest.raises(frames.Broken, match="second dictionary"):
+        read_all(data + data)
+
+
+@pytest.mark.parametrize("payload", [
+    b"", b"no dictionary", DICTIONARY[:100], frames.Zstd().compress(b"no dictionary"), frames.Zstd().compress(DICTIONARY)[:-1],
+    frames.Zstd().compress(DICTIONARY) + b"more", frames.Zstd().compress(bytes(9 << 20)), frames.DICTIONARY_MAGIC + bytes(100),
+])
+def test_what_is_no_dictionary_is_told(payload):
+    with pytest.raises(frames.Broken):
+        frames.Members(memoryview(frames.skippable(payload, frames.DICTIONARY_FRAME_MAGIC)))
+
+
+def test_a_dictionary_may_not_claim_gigabytes():
+    with pytest.raises(frames.Broken, match="at most"):
+        frames.Members(memoryview(frames.DICTIONARY_FRAME_MAGIC.to_bytes(4, "little") + b"\xff\xff\xff\x7f"))
+
+
+def test_frames_that_are_not_ours_are_passed_over():
+    codec, other = frames.Zstd(), frames.skippable(b"of another program")
+    assert read_all(codec.compress(b"one") + other * 2 + codec.compress(b"two") + other) == [b"one", b"two"]
+    with pytest.raises(frames.Torn):
+        read_all(codec.compress(b"one") + other[:-1])
+
+
+@pytest.mark.parametrize("codec", [frames.Zstd(), frames.Zstd(dictionary=DICTIONARY), frames.Gzip()])
+@pytest.mark.parametrize("size", [0, 10, frames.AT_ONCE_BYTES, 3 * frames.AT_ONCE_BYTES + 5])
+def test_pieces_make_one_member(codec, size):
+    pieces = [b"head", memoryview(np.random.default_rng(1).bytes(size)), b"", bytearray(b"tail")]
+    assert read_all(codec.opening + codec.compress(*pieces)) == [b"".join(pieces)]
+
+
+def test_nothing_is_learnt_from_nothing():
+    assert frames.train_dictionary([], 4096) is None and frames.train_dictionary([b"x"] * 3, 4096) is None
+
+
 def test_texts_come_back_in_any_order(tmp_path):
     texts = [b"http://a.test/%d" % number for number in range(20_000)]
     robots = b"User-agent: *\nDisallow: /\n\nline\n" * 10_000
