@@ -4,6 +4,7 @@ import json
 import os
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from contract import names, warc
@@ -14,7 +15,8 @@ from contract.url import Keys
 from stages.fetcher.__main__ import hold_folder
 from stages.fetcher.choice import refuse_before
 from stages.fetcher.identity import find_version, user_agent
-from stages.fetcher.url_list import read_list
+from stages.fetcher.url_list import Revisit, read_list, read_revisits
+from storage.errors import Damaged
 from storage.publish import verify
 from storage.tables import write_table
 from tests.unit.test_fetcher_lab import (
@@ -75,6 +77,43 @@ def test_a_table_is_a_list_too(tmp_path, hosts):
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 no")
     bad = run_here(tmp_path / "bad.parquet", "--out", tmp_path / "other")
     assert bad.returncode == 65 and "expected a Parquet file" in bad.stderr
+
+
+DIGEST = "sha1:" + "B" * 32
+
+
+def write_own(path, **columns):
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def test_a_list_tells_of_earlier_answers(tmp_path):
+    rows = [{"order": n, "url": f"http://a.test/{n}", "domain_key": 1, "url_key": n, "server_key": 3, "depth": 0, **NO_REVISIT} for n in range(3)]
+    rows[1] |= {"revisit": True, "etag": '"x"', "last_modified": "Thu", "payload_digest": DIGEST, "fetched_at_ms": 5}
+    rows[2] |= {"etag": "of no use"}
+    write_table(tmp_path / "list.parquet", pa.Table.from_pylist(rows, URL_LIST))
+    assert read_revisits(tmp_path / "list.parquet") == {"http://a.test/1": Revisit('"x"', "Thu", DIGEST, 5)}
+    (tmp_path / "urls.txt").write_text("http://a.test/")
+    assert read_revisits(tmp_path / "urls.txt") == {}
+
+
+def test_a_table_of_ones_own_may_have_few_columns(tmp_path):
+    urls = ["HTTP://A.test/x#y", "no url", None, "http://a.test/x", "http://b.test/"]
+    only = write_own(tmp_path / "only.parquet", url=urls, other=[1, 2, 3, 4, 5])
+    assert read_list(only) == ["http://a.test/x", "http://b.test/"] and read_revisits(only) == {}
+    some = write_own(tmp_path / "some.parquet", url=urls, revisit=[True, True, None, True, None], etag=["first", "", "", "second", None])
+    assert read_list(some) == read_list(only) and read_revisits(some) == {"http://a.test/x": Revisit("first")}
+    for columns in ({"other": [1]}, {"url": [b"\xff\xfe"]}, {"url": ["http://a.test/"], "fetched_at_ms": ["soon"]}):
+        with pytest.raises(Damaged, match="bad.parquet: expected"):
+            read_list(write_own(tmp_path / "bad.parquet", **columns))
+
+
+def test_what_cannot_be_sent_or_written_counts_as_not_known(tmp_path):
+    bad = ["a\r\nHost: b", "\x00", " ", "\u00e9", "x" * 1001, ""]
+    urls = [f"http://a.test/{number}" for number in range(len(bad))]
+    path = write_own(tmp_path / "list.parquet", url=urls, revisit=[True] * len(bad), etag=bad, last_modified=bad, payload_digest=bad,
+                     fetched_at_ms=[-1, 1 << 62, 0, -(1 << 63), (1 << 63) - 1, 0])
+    assert read_revisits(path) == dict.fromkeys(urls, Revisit())
 
 
 @pytest.mark.parametrize("arguments, code, words", [
