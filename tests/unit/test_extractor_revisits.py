@@ -3,8 +3,12 @@
 import pytest
 
 from contract import names
-from contract.tables import ANSWERED, FAILED, REFUSED, UNKNOWN_DIGEST
+from contract.tables import ANSWERED, FAILED, METADATA, REFUSED, UNKNOWN_DIGEST
 from contract.warc import IDENTICAL_PAYLOAD, NOT_MODIFIED
+from examine.cycle_books import check_pages
+from examine.findings import Findings
+from examine.readers import read_any
+from storage.tables import read_table
 from tests.unit.test_extractor_cycle import HOME, SITE, assert_books
 from tests.unit.test_extractor_lab import NOW_MS, Cycle, WarcFile, alone, coletor, http
 
@@ -70,6 +74,20 @@ def test_a_revisit_is_an_answer_without_a_page(tmp_path):
         assert (row["links_inside"], row["links_outside"], row["redirect_to"]) == (0, 0, "")
     assert metadata[HOME]["etag"] == '"x"' and metadata[SITE + "/c"]["content_digest"] != UNKNOWN_DIGEST
     assert set(tables.by_url(names.EXTRACTED)) == {SITE + "/d"} and tables.counts["pages_parsed"] == 1
+
+
+def test_check_and_show_know_revisits(tmp_path):
+    file = revisited(WarcFile(), HOME, http(b"", 304), NOT_MODIFIED)
+    cycle = Cycle(tmp_path / "crawl", {HOME: 0}, file)
+    metadata = read_table(cycle.extract().folder / names.METADATA, METADATA)
+    findings = Findings()
+    check_pages(cycle.path, metadata, findings)
+    assert not findings.wrong and sum(findings.checked.values()) == 1
+    shown = list(read_any(cycle.page_path(0))[1])
+    assert [(row["type"], row.get("profile")) for row in shown][1:] == [("request", None), ("revisit", "server-not-modified")]
+    moved = metadata.set_column(metadata.schema.get_field_index("offset"), METADATA.field("offset"), [[shown[1]["offset"]]])
+    check_pages(cycle.path, moved, findings)
+    assert findings.wrong, "a request record is no answer"
 
 
 def test_revisits_of_other_writers(tmp_path):
