@@ -117,9 +117,9 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_pages(name):
-    began = time.monotonic()
+    began = time.process_time()  # what others do on the machine is not counted
     found = links(HOSTILE[name])
-    assert time.monotonic() - began < SECONDS_MAX
+    assert time.process_time() - began < SECONDS_MAX
     if b"href=x>" in HOSTILE[name][:20]:
         assert ("a", "x") in found
 

@@ -44,9 +44,9 @@ def add_cycle(crawl: Path, cycle: int, servers: int, pages: int, **options) -> P
         for number in range(pages + servers - 1):
             server = f"http://s{max(0, number - pages + 1)}.test"
             if number % 10 == 0:
-                repository.write_exchange(exchanged(f"{server}/robots.txt"), NOW_MS, robots_for=server)
-            repository.write_exchange(exchanged(f"{server}/{number}", some_page(dice), 200, "Server: test"), NOW_MS)
-        repository.write_outcome("http://nowhere.test/", "failed", "dns", NOW_MS, NOW_MS)
+                repository.write_exchange(exchanged(f"{server}/robots.txt", robots_for=server))
+            repository.write_exchange(exchanged(f"{server}/{number}", some_page(dice), 200, "Server: test"))
+        repository.write_outcome("http://nowhere.test/", "failed", "dns", NOW_MS, is_final=True)
         repository.close()
         manifest["counts"] = {}
     return folder / names.PAGES / "00000.warc.zst"

@@ -1,20 +1,23 @@
 """What is written of an exchange: revisits, attempts, large bodies, several writers in one folder."""
 
 import json
-import mmap
 import os
 import re
 import tracemalloc
+from pathlib import Path
 
 import pytest
 import trio
 
 from contract import names, warc
 from contract.config import Fetcher
+from contract.url import server_of
 from contract.warc import parse_response
-from stages.fetcher.exchange import Exchange
-from stages.fetcher.repository import About, Earlier, Repository, mark_name
+from stages.fetcher.bodies import Bodies
+from stages.fetcher.exchange import Exchange, Limits, Origin
+from stages.fetcher.repository import About, Repository, mark_name
 from stages.fetcher.resume import list_page_files, read_history, read_marks
+from stages.fetcher.revisit import Revisit
 from storage.errors import Damaged
 from storage.publish import encode_json
 
@@ -23,9 +26,11 @@ URL = "http://one.test/page"
 SERVER = "http://one.test"
 
 
-def exchanged(url: str = URL, body: bytes = b"hello", status: int = 200, *headers: str, at_ms: int = NOW_MS, trouble: str = "") -> Exchange:
+def exchanged(url: str = URL, body: bytes = b"hello", status: int = 200, *headers: str, at_ms: int = NOW_MS, trouble: str = "",
+              robots_for: str = "", bodies: Bodies | None = None) -> Exchange:
     """An exchange that has ended."""
-    exchange = Exchange(url, "192.0.2.1", "Coletor/1", 1 << 16, 1 << 30)
+    origin = Origin(server_of(url), "192.0.2.1", "Coletor/1")
+    exchange = Exchange(origin, url, Limits(1 << 16, 1 << 30), bodies or Bodies(Path(), 1 << 30), robots_for=robots_for)
     for line in (f"HTTP/1.1 {status} Word", "Content-Type: text/html", *headers, ""):
         exchange.take_header(line.encode() + b"\r\n")
     exchange.take_body(body)
@@ -34,8 +39,28 @@ def exchanged(url: str = URL, body: bytes = b"hello", status: int = 200, *header
     return exchange
 
 
+class WritingRepository(Repository):
+    """One that writes at once what it is given."""
+
+    def write_exchange(self, exchange: Exchange, *, is_final: bool | None = None, earlier: Revisit | None = None) -> int:
+        size_bytes = super().write_exchange(exchange, is_final=not exchange.is_robots if is_final is None else is_final, earlier=earlier)
+        trio.run(self.write, NOW_MS)
+        return size_bytes
+
+    def write_outcome(self, *arguments, **options) -> None:
+        super().write_outcome(*arguments, **options)
+        trio.run(self.write, NOW_MS)
+
+
+def unanswered(trouble: str, times_ms: dict[str, int]) -> Exchange:
+    exchange = Exchange(Origin(SERVER, "192.0.2.1", "Coletor/1"), URL, Limits(1 << 16, 1 << 30), Bodies(Path(), 1 << 30))
+    exchange.times_ms = times_ms
+    exchange.end(trouble)
+    return exchange
+
+
 def open_repository(folder, first_number: int = 0, step: int = 1, attempt: int = 1, dictionary: bytes | None = None, **settings) -> Repository:
-    return Repository(folder, first_number, About("test", "test", attempt, Fetcher(**settings)), step, dictionary)
+    return WritingRepository(folder, first_number, About("test", "test", attempt, Fetcher(**settings)), step, dictionary)
 
 
 def records_of(folder) -> list[warc.Record]:
@@ -44,7 +69,7 @@ def records_of(folder) -> list[warc.Record]:
 
 def write_one(folder, exchange: Exchange, **options) -> warc.Record:
     repository = open_repository(folder)
-    repository.write_exchange(exchange, NOW_MS, **options)
+    repository.write_exchange(exchange, **options)
     repository.close()
     info, *_, last = records_of(folder)
     assert info.type == "warcinfo" and len({record.get("WARC-Record-ID") for record in records_of(folder)}) == len(records_of(folder))
@@ -58,7 +83,7 @@ def test_ids_are_uuids_of_version_4():
 
 
 def test_the_same_body_again_is_a_revisit_of_the_earlier_record(tmp_path):
-    earlier = Earlier(warc.sha1_digest(b"hello"), NOW_MS - 123)
+    earlier = Revisit("", "", warc.sha1_digest(b"hello"), NOW_MS - 123)
     record = write_one(tmp_path, exchanged(URL, b"hello", 200, "ETag: x"), earlier=earlier)
     assert record.type == "revisit" and record.get("WARC-Profile") == warc.IDENTICAL_PAYLOAD
     assert record.block == b"HTTP/1.1 200 Word\r\nContent-Type: text/html\r\nETag: x\r\n\r\n"
@@ -70,14 +95,14 @@ def test_the_same_body_again_is_a_revisit_of_the_earlier_record(tmp_path):
 
 
 def test_not_modified_is_a_revisit_with_the_earlier_digest(tmp_path):
-    record = write_one(tmp_path, exchanged(URL, b"", 304, "ETag: x"), earlier=Earlier("sha1:" + "A" * 32, NOW_MS - 5))
+    record = write_one(tmp_path, exchanged(URL, b"", 304, "ETag: x"), earlier=Revisit("", "", "sha1:" + "A" * 32, NOW_MS - 5))
     assert record.type == "revisit" and record.get("WARC-Profile") == warc.NOT_MODIFIED and not record.get("WARC-Truncated")
     assert record.get("WARC-Payload-Digest") == "sha1:" + "A" * 32 and record.get("WARC-Refers-To-Date") == warc.format_date(NOW_MS - 5)
     assert parse_response(record.block).status == 304
 
 
 def test_a_revisit_of_what_is_hardly_known_claims_no_more(tmp_path):
-    record = write_one(tmp_path, exchanged(URL, b"", 304), earlier=Earlier("", 0))
+    record = write_one(tmp_path, exchanged(URL, b"", 304), earlier=Revisit())
     assert record.type == "revisit" and not record.get("WARC-Payload-Digest") and not record.get("WARC-Refers-To-Date")
 
 
@@ -86,53 +111,47 @@ def test_a_revisit_of_what_is_hardly_known_claims_no_more(tmp_path):
     (exchanged(body=b"same"), {"earlier": None}),
     (exchanged(body=b"same", status=503), {}),
     (exchanged(URL, b"same", 301, "Location: /moved"), {}),
-    (exchanged(body=b"same", trouble="timeout"), {}),
-    (exchanged(body=b"same"), {"robots_for": SERVER}),
+    (exchanged(body=b"same", trouble="timeout_total"), {}),
     (exchanged(status=304), {"earlier": None}),
 ])
 def test_what_is_no_revisit(tmp_path, exchange, options):
-    record = write_one(tmp_path, exchange, **{"earlier": Earlier(warc.sha1_digest(b"same"), 1), **options})
-    assert record.type == "response" and record.block == exchange.response_block()
-    assert record.get("WARC-Payload-Digest") == warc.sha1_digest(exchange.body())
+    record = write_one(tmp_path, exchange, **{"earlier": Revisit("", "", warc.sha1_digest(b"same"), 1), **options})
+    assert record.type == "response" and record.block.startswith(exchange.response_head())
+    assert record.get("WARC-Payload-Digest") == warc.sha1_digest(record.block[len(exchange.response_head()):])
 
 
 def test_an_attempt_that_is_repeated_ends_no_url(tmp_path):
     repository = open_repository(tmp_path)
-    repository.write_exchange(exchanged(status=503), NOW_MS, is_final=False)
-    repository.write_outcome(URL, "failed", "timeout", NOW_MS, NOW_MS, is_final=False, times_ms={"dns": 7, "total": 9})
-    repository.write_exchange(exchanged(), NOW_MS)
+    repository.write_exchange(exchanged(status=503), is_final=False)
+    refused = unanswered("connection_refused", {"dns": 7, "total": 9})
+    repository.write_exchange(refused, is_final=False)
+    repository.write_outcome(URL, "failed", "dns", NOW_MS, is_final=False)
+    repository.write_exchange(exchanged())
     repository.close()
     assert [(past.is_final, past.outcome, past.reason) for past in read_history(tmp_path).past] == [
-        (False, "failed", "http_5xx"), (False, "failed", "timeout"), (True, "answered", ""),
+        (False, "failed", "http_5xx"), (False, "failed", "connection_refused"), (False, "failed", "dns"), (True, "answered", ""),
     ]
+    assert [past.is_asked for past in read_history(tmp_path).past] == [True, True, False, True]
     assert records_of(tmp_path)[3].get(warc.TIMES) == "waited=0 dns=7 connect=0 first_byte=0 total=9"
 
 
 def test_robots_names_the_server_that_the_rules_are_for(tmp_path):
-    record = write_one(tmp_path, exchanged("https://other.test/robots.txt"), robots_for=SERVER)
+    record = write_one(tmp_path, exchanged("https://other.test/robots.txt", robots_for=SERVER))
     past, = read_history(tmp_path).past
     assert record.get(warc.ROBOTS) == past.robots_for == SERVER and record.url == past.url == "https://other.test/robots.txt"
     assert past.is_robots and not past.is_final and past.block == record.block
 
 
-class Mapped(Exchange):
-    """An exchange whose body lies in a file."""
-
-    def body_view(self):
-        return self.mapped
-
-
 @pytest.mark.parametrize("compression", ["zstd", "gzip"])
 def test_a_large_body_is_compressed_in_pieces(tmp_path, compression):
     size = 48 << 20
-    with open(tmp_path / "body", "wb+") as file:
-        file.write(b"begin")
-        file.truncate(size)
-        exchange = exchanged(body=b"")
-        exchange.__class__, exchange.mapped = Mapped, mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+    exchange = exchanged(body=b"begin", bodies=Bodies(tmp_path, 0))
+    for _ in range(47):
+        exchange.take_body(bytes(1 << 20))
+    exchange.take_body(bytes(size - exchange.body.size_bytes))
     repository = open_repository(tmp_path, warc_compression=compression)
     tracemalloc.start()
-    repository.write_exchange(exchange, NOW_MS)
+    repository.write_exchange(exchange)
     peak_bytes = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     repository.close()
@@ -148,11 +167,11 @@ def two_writers(folder) -> list[Repository]:
     writers = [open_repository(folder, 3 + number, 2, warc_file_max_bytes=2000) for number in range(2)]
     for number, writer in enumerate(writers):
         for page in range(2):
-            writer.write_exchange(exchanged(f"{SERVER}/{number}/{page}", os.urandom(2500)), NOW_MS)
+            writer.write_exchange(exchanged(f"{SERVER}/{number}/{page}", os.urandom(2500)))
         trio.run(writer.sync, NOW_MS)
         writer._config = Fetcher()  # from here on nothing is full
-        writer.write_exchange(exchanged(f"{SERVER}/{number}/2", b"late"), NOW_MS)
-        writer.write_exchange(exchanged(f"{SERVER}/{number}/3", b"later"), NOW_MS)
+        writer.write_exchange(exchanged(f"{SERVER}/{number}/2", b"late"))
+        writer.write_exchange(exchanged(f"{SERVER}/{number}/3", b"later"))
         writer.close()
     return writers
 
@@ -206,7 +225,7 @@ def test_marks_of_earlier_attempts_are_left_alone(tmp_path):
     two_writers(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.glob(".aside*")}
     again = open_repository(tmp_path, read_history(tmp_path).next_number, attempt=2)
-    again.write_exchange(exchanged(f"{SERVER}/again"), NOW_MS)
+    again.write_exchange(exchanged(f"{SERVER}/again"))
     trio.run(again.sync, NOW_MS)
     again.close()
     after = {path.name: path.read_bytes() for path in tmp_path.glob(".aside*")}

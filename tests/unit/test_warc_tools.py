@@ -14,7 +14,7 @@ from fastwarc.warc import ArchiveIterator, WarcRecordType
 
 from contract import names, warc
 from contract.warc import parse_response
-from stages.fetcher.repository import Earlier
+from stages.fetcher.revisit import Revisit
 from stages.fetcher.resume import list_page_files, read_history
 from storage.frames import train_dictionary
 from tests.unit.test_fetcher_lab import NO_ROBOTS, RawServer, fetch, finals_in, ok, records_in
@@ -42,7 +42,7 @@ def fetch_pages(folder: Path, compression: str) -> str:
         first = finals[origin + path]
         at_ms = warc.parse_date(first.get("WARC-Date"))
         again = exchanged(origin + path, body, status, f"X-Again: {path}", at_ms=at_ms + LATER_MS)
-        repository.write_exchange(again, at_ms, earlier=Earlier(first.get("WARC-Payload-Digest"), at_ms))
+        repository.write_exchange(again, earlier=Revisit("", "", first.get("WARC-Payload-Digest"), at_ms))
     repository.close()
     assert [record.type for record in records_in(folder)][-4:] == ["request", "revisit"] * 2
     return origin
@@ -90,7 +90,7 @@ def test_fastwarc_reads_zstd_with_and_without_a_dictionary(tmp_path, pages, has_
     dictionary = train_dictionary(bodies, 10_000)
     repository = open_repository(tmp_path / "packed", dictionary=dictionary)
     for number, body in enumerate(bodies):
-        repository.write_exchange(exchanged(f"http://a.test/{number}", body), 0)
+        repository.write_exchange(exchanged(f"http://a.test/{number}", body))
     repository.close()
     path, = paths_in(tmp_path / "packed")
     check_by_fastwarc(tmp_path / "packed")
