@@ -56,9 +56,10 @@ class Stages:
         return process.returncode
 
     def memory_bytes(self) -> int:
-        """Resident memory of the stage that runs, 0 where none does."""
+        """Resident memory of the stage that runs, of all its processes; 0 where none does."""
         try:
-            return psutil.Process(self._process.pid).memory_info().rss if self._process else 0
+            first = psutil.Process(self._process.pid) if self._process else None
+            return sum(process.memory_info().rss for process in [first, *first.children(recursive=True)]) if first else 0
         except psutil.Error:
             return 0
 

@@ -37,9 +37,10 @@ from contract.stage import describe_inputs, expect_ours, live_with_supervisor, o
 from contract.url import Keys
 from stages.fetcher import dictionary
 from stages.fetcher.choice import refuse_before
-from stages.fetcher.download import Job, download
+from stages.fetcher.download import Job
 from stages.fetcher.slots import FileSlots, MemorySlots
 from stages.fetcher.stopping import say
+from stages.fetcher.team import fetch
 from stages.fetcher.url_list import read_known_servers, read_list, read_revisits, read_scheduled
 from storage.publish import describe, is_published, make_folder, publishing
 
@@ -87,7 +88,7 @@ def fetch_cycle(arguments) -> int:
             read_revisits(inputs / names.URL_LIST), dictionary_for(plan.config.fetcher, crawl.path, may_train=not arguments.out),
         )
         with publishing(folder, resume=True) as manifest:
-            result = download(job)
+            result = fetch(job)
             manifest.update({
                 "stage": names.FETCHER, "cycle": plan.cycle, "inputs": describe_inputs(inputs, crawl.path),
                 "config_digest": plan.config.digest(), "counts": result.counts,
@@ -104,11 +105,11 @@ def fetch_list(arguments) -> int:
     require_contact(config.fetcher)
     make_folder(arguments.out)
     lock = hold_folder(arguments.out)
-    keys, lines = Keys(0), Lines()
+    keys, lines = Keys(0), Lines(config.fetcher.processes > 1)
     job = Job(arguments.out, urls, {}, config.fetcher, refuse_before(urls, config.scope, keys), arguments.list.name, MemorySlots(),
               keys.domain, lines.print, read_revisits(arguments.list))
     with publishing(arguments.out, resume=True) as manifest:
-        result = download(job)
+        result = fetch(job)
         for url, reason in result.not_reached:
             lines.print(url, f"not_reached:{reason}" if reason else "not_reached", 0, 0)
         manifest.update({
@@ -140,9 +141,9 @@ def hold_folder(folder: Path) -> int:
 class Lines:
     """One line a URL on standard output, at once for a person and at the latest after a moment for a program."""
 
-    def __init__(self):
+    def __init__(self, is_shared: bool):
         self._flushed_at_s = 0.0
-        self._is_seen = sys.stdout.isatty()
+        self._is_seen = is_shared or sys.stdout.isatty()  # lines of several processes must not mix
 
     def print(self, url: str, what: str, size_bytes: int, total_ms: int) -> None:
         sys.stdout.write(f"{what} {size_bytes} {total_ms} {url}\n")

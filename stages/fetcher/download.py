@@ -55,8 +55,11 @@ class Job:
     on_final: Callable[[str, str, int, int], None]  # URL, status or reason, bytes, ms
     earlier: dict[str, Revisit] = field(default_factory=dict)  # what is known of pages that are visited again
     dictionary: bytes | None = None
-    first_number: int | None = None  # of this process's page files, where it is one of several
+    # Where this process is one of several:
+    first_number: int | None = None  # of its page files
     step: int = 1
+    before_number: int | None = None  # of the first page file that any of them writes
+    takes: Callable[[str], bool] = lambda server: True  # whether a server is asked by this process
 
 
 class Result(NamedTuple):
@@ -87,12 +90,13 @@ class Download:
         self._config = config = job.config
         self._agent = user_agent(config)
         self._clock = Clock()
-        history = read_history(job.folder, below=job.first_number)
+        history = read_history(job.folder, below=job.before_number, cut=job.before_number is None)
+        past = [event for event in history.past if job.takes(event.robots_for or server_of(event.url))]
         began_at_ms = self._began_at_ms = self._clock.now_ms()
         self._ends_at_ms = began_at_ms + max(0, round(config.cycle_max_s * 1000) - history.active_ms)
-        self.ledger = Ledger(job.urls, job.earlier, history.past, config.retries_max, job.on_final)
+        self.ledger = Ledger(job.urls, job.earlier, past, config.retries_max, job.on_final)
         is_resumed = history.next_number > 0
-        hosts = gather_work(job.urls, job.known, history.past, config, began_at_ms, is_resumed=is_resumed)
+        hosts = gather_work(job.urls, job.known, past, config, began_at_ms, is_resumed=is_resumed)
         self._hosts = {host.name: host for host in hosts}
         gate = Gate(config.allow_private_addresses)
         self._politeness = Politeness(job.slots, config)

@@ -43,6 +43,8 @@ def clamp(ready_at_ms: int, now_ms: int, delay_max_ms: int) -> int:
 class MemorySlots:
     """The table without a crawl folder: known to this process only."""
 
+    path = None
+
     def __init__(self):
         self._moments: dict[int, int] = {}
 
@@ -65,6 +67,7 @@ class FileSlots:
     """The table in a file, shared through the page cache; made, or brought to its size, where needed."""
 
     def __init__(self, path: Path, *, is_shared: bool = False):
+        self.path = path
         self._is_shared = is_shared
         self._users: Counter[int] = Counter()  # of our own locks: addresses that share a slot share its lock
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

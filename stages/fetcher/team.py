@@ -1,0 +1,183 @@
+"""Several fetcher processes at work on one list, which they divide by host; politeness between them goes through `slots`.
+
+Each is forked off with its part of the list and of the budgets, writes page files of its own numbers, and tells its
+progress and result through a pipe, one JSON object a line. A signal to the first process stops all in order; when it
+dies, so do the others, whose other pipe then ends.
+"""
+
+import json
+import os
+import selectors
+import signal
+import threading
+from dataclasses import replace
+from typing import NamedTuple
+
+import xxhash
+
+from contract import names
+from contract.command import run
+from contract.config import Fetcher
+from contract.errors import EX_DATAERR, EX_TEMPFAIL, BadInput, TryLater
+from contract.stage import PROGRESS_VARIABLE, Progress
+from contract.url import host_of, server_of
+from stages.fetcher.download import Job, Result, download
+from stages.fetcher.resume import read_history, remove_asides
+from stages.fetcher.slots import FileSlots
+from storage.publish import ASIDE
+
+SHARED_BUDGETS = ("transfers_max", "connections_max", "bandwidth_max_bytes_per_s", "dns_queries_max", "bodies_memory_max_bytes")
+PIECE_BYTES = 1 << 16
+
+
+class Member(NamedTuple):
+    number: int
+    process_id: int
+    told: int  # the descriptor that its lines come from
+
+
+def fetch(job: Job) -> Result:
+    """Fetches what is left of the list with as many processes as the configuration says."""
+    return download(job) if job.config.processes == 1 else Team(job).run()
+
+
+def share_of(config: Fetcher, number: int) -> Fetcher:
+    """One process's part of the budgets that hold for all together; what cannot be divided goes to the first ones."""
+    parts = {}
+    for name in SHARED_BUDGETS:
+        whole, rest = divmod(getattr(config, name), config.processes)
+        parts[name] = max(1, whole + (number < rest)) if getattr(config, name) else 0
+    return replace(config, **parts)
+
+
+def part_of(server: str, processes: int) -> int:
+    """Which process asks a server: all servers of a host are asked by the same one."""
+    return xxhash.xxh3_64_intdigest(host_of(server).encode()) % processes
+
+
+class Team:
+    def __init__(self, job: Job):
+        self._job = job
+        self._processes = job.config.processes
+        self._slots_path = job.slots.path or job.folder / f"{ASIDE}slots"
+        self._first_number = read_history(job.folder).next_number  # and torn ends are cut, before anybody writes
+        self._alive_read, self._alive_write = os.pipe()
+        self._progress = Progress(names.FETCHER)
+        self._figures: dict[int, dict] = {}
+        self._results: dict[int, Result] = {}
+        self._is_stopping = False
+
+    def run(self) -> Result:
+        members = [self._fork(number) for number in range(self._processes)]
+        stop = lambda *_: self._stop(members)  # noqa: E731
+        before = {kind: signal.signal(kind, stop) for kind in (signal.SIGTERM, signal.SIGINT) if signal.getsignal(kind) != signal.SIG_IGN}
+        try:
+            self._listen(members)
+            codes = [os.waitstatus_to_exitcode(os.waitpid(member.process_id, 0)[1]) for member in members]
+        finally:
+            os.close(self._alive_write)  # whoever is still at work ends now
+            os.close(self._alive_read)
+            for kind, handler in before.items():
+                signal.signal(kind, handler)
+        self._judge(codes)
+        remove_asides(self._job.folder)
+        counts: dict[str, int] = {}
+        for result in self._results.values():
+            counts = {name: counts.get(name, 0) + value for name, value in result.counts.items()}
+        return Result(counts, [pair for number in sorted(self._results) for pair in self._results[number].not_reached])
+
+    def _judge(self, codes: list[int]) -> None:
+        bad = [code for code in codes if code]
+        if EX_DATAERR in bad:
+            raise BadInput("a fetcher process found damage (see above)")
+        if self._is_stopping or EX_TEMPFAIL in bad:
+            raise TryLater("interrupted: run it again to go on")
+        if bad:
+            raise TryLater(f"a fetcher process ended with {bad[0]}: run it again to go on")
+
+    def _stop(self, members: list[Member]) -> None:
+        self._is_stopping = True
+        for member in members:
+            try:
+                os.kill(member.process_id, signal.SIGTERM)
+            except ProcessLookupError:
+                pass
+
+    def _listen(self, members: list[Member]) -> None:
+        """Takes what the processes tell until all have ended; where one fails, the others are stopped."""
+        pending = {member.number: b"" for member in members}
+        with selectors.DefaultSelector() as selector:
+            for member in members:
+                selector.register(member.told, selectors.EVENT_READ, member)
+            while selector.get_map():
+                for key, _ in selector.select():
+                    member = key.data
+                    piece = os.read(member.told, PIECE_BYTES)
+                    *lines, pending[member.number] = (pending[member.number] + piece).split(b"\n")
+                    for line in lines:
+                        self._take(member.number, json.loads(line))
+                    if not piece:
+                        selector.unregister(member.told)
+                        os.close(member.told)
+                        if member.number not in self._results and not self._is_stopping:
+                            self._stop(members)
+
+    def _take(self, number: int, told: dict) -> None:
+        if "counts" in told:
+            self._results[number] = Result(told["counts"], [tuple(pair) for pair in told["not_reached"]])
+        else:
+            self._figures[number] = told
+            if self._progress.is_due():
+                self._progress.tell(**add_up(self._figures.values()))
+
+    def _fork(self, number: int) -> Member:
+        told, tell = os.pipe()
+        process_id = os.fork()
+        if process_id:
+            os.close(tell)
+            return Member(number, process_id, told)
+        os.close(told)
+        os.close(self._alive_write)
+        try:
+            run(lambda: self._work_quietly(number, tell), names.FETCHER)
+        except SystemExit as ended:
+            os._exit(ended.code)
+        finally:
+            os._exit(EX_TEMPFAIL)
+
+    def _work_quietly(self, number: int, tell: int) -> int:
+        try:
+            self._work(number, tell)
+        except TryLater:  # told once, by the first process
+            return EX_TEMPFAIL
+        return 0
+
+    def _work(self, number: int, tell: int) -> None:
+        """The life of one process."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C reaches us through the first process
+        threading.Thread(target=self._end_with_parent, daemon=True).start()
+        os.environ[PROGRESS_VARIABLE] = str(tell)
+        servers = {server: part_of(server, self._processes) == number for server in {server_of(url) for url in self._job.urls}}
+        result = download(replace(
+            self._job, urls=[url for url in self._job.urls if servers[server_of(url)]], config=share_of(self._job.config, number),
+            slots=FileSlots(self._slots_path, is_shared=True), first_number=self._first_number + number, step=self._processes,
+            takes=lambda server: part_of(server, self._processes) == number, before_number=self._first_number,
+        ))
+        with open(tell, "wb") as file:
+            file.write(json.dumps({"counts": result.counts, "not_reached": result.not_reached}).encode() + b"\n")
+
+    def _end_with_parent(self) -> None:
+        os.read(self._alive_read, 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def add_up(told: list[dict]) -> dict:
+    """The figures of all processes together."""
+    total: dict = {}
+    for figures in told:
+        for name, value in figures.items():
+            if isinstance(value, dict):
+                total[name] = add_up([total.get(name, {}), value])
+            elif isinstance(value, int):
+                total[name] = total.get(name, 0) + value
+    return total
