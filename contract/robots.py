@@ -137,6 +137,11 @@ class Rules:
     def allows(self, url: str) -> bool:
         return self._decide(url).is_allow
 
+    @property
+    def group(self) -> str:
+        """The agent whose group of rules counts for us: our own, or that of all."""
+        return self._token.decode() if self._is_for_us else "*"
+
     def rule_for(self, url: str) -> str:
         """Which rule decides about a URL, for people."""
         rule = self._decide(url)
@@ -146,7 +151,7 @@ class Rules:
             return "no rule"
         _, name, value = next(found for found in read_directives(self._text) if found[0] == rule.line)
         shown = "".join(c if c.isprintable() else "\ufffd" for c in value[:SHOWN_MAX_CHARACTERS].decode("utf-8", "replace"))
-        return f"{name}: {shown} (line {rule.line}, for user-agent {self._token.decode() if self._is_for_us else '*'})"
+        return f"{name}: {shown} (line {rule.line}, for user-agent {self.group})"
 
     def _decide(self, url: str) -> Rule:
         path = path_of(url)

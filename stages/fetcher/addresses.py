@@ -20,6 +20,18 @@ def is_global(address: Address) -> bool:
     )
 
 
+def kind_of(address: Address) -> str:
+    """What sort of address it is, for people; the judgement is is_global's."""
+    inner = address.version == 6 and (address.ipv4_mapped or address.sixtofour)
+    if inner:
+        return f"{kind_of(inner)}, as {inner} inside an IPv6 address"
+    if is_global(address):
+        return "public"
+    kinds = ("unspecified", "loopback", "link_local", "multicast", "reserved", "private")
+    found = next((kind for kind in kinds if getattr(address, f"is_{kind}")), "not of the public Internet")
+    return found.replace("_", "-")
+
+
 def plain(address: Address) -> Address:
     """The IPv4 address where an IPv6 one only maps it, so that politeness knows them as one."""
     return getattr(address, "ipv4_mapped", None) or address

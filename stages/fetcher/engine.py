@@ -37,6 +37,9 @@ SWEEPS_PER_LIMIT = 8  # a time limit is exceeded by at most an eighth ...
 SWEEP_MAX_S = 0.5  # ... or by this
 READ_BYTES = 64 << 10  # most pages in one piece
 READ_SLOWLY_BYTES = 16 << 10  # under a limit of bandwidth, which can be overdrawn by one piece
+# What is told to somebody who watches: libcurl's own words, the request as it goes out, the head as it comes in.
+NOTE, SENT, RECEIVED = "note", "sent", "received"
+TOLD = {pycurl.INFOTYPE_TEXT: NOTE, pycurl.INFOTYPE_HEADER_OUT: SENT, pycurl.INFOTYPE_HEADER_IN: RECEIVED}
 TOO_LARGE = 100  # CURLE_TOO_LARGE, a header line beyond libcurl's own 100 KiB; pycurl has no name for it
 
 REASONS = {
@@ -95,8 +98,11 @@ def make_options(config: Fetcher) -> dict:
 
 
 class Engine:
-    def __init__(self, config: Fetcher, is_allowed: Callable[[str], bool], on_done: Callable[[Exchange], None]):
+    def __init__(self, config: Fetcher, is_allowed: Callable[[str], bool], on_done: Callable[[Exchange], None],
+                 watch: Callable[[str, bytes], None] | None = None):
         self._options = make_options(config)
+        if watch is not None:
+            self._options |= {pycurl.VERBOSE: 1, pycurl.DEBUGFUNCTION: lambda kind, data: kind in TOLD and watch(TOLD[kind], data)}
         self._is_allowed = is_allowed
         self._on_done = on_done
         self._bandwidth = Bandwidth(config.bandwidth_max_bytes_per_s)

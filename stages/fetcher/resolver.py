@@ -16,6 +16,7 @@ import dns.resolver
 
 from contract.config import Fetcher
 from contract.errors import BadConfiguration
+from contract.url import is_address
 from stages.fetcher.addresses import Address, Gate, plain
 from stages.fetcher.hosts_file import read_hosts_file
 from stages.fetcher.reasons import DNS, DNS_TIMEOUT, FORBIDDEN_ADDRESS
@@ -38,6 +39,7 @@ class Resolver:
     def __init__(self, config: Fetcher, gate: Gate):
         self._gate = gate
         self._types = [RECORD_TYPES[family] for family in config.address_families]
+        self._hosts_file = config.hosts_file
         self._is_replaced = bool(config.hosts_file)
         self._hosts = read_hosts_file(Path(config.hosts_file)) if config.hosts_file else read_system_hosts()
         self._resolver = None if self._is_replaced else make_resolver(config)
@@ -51,6 +53,18 @@ class Resolver:
             return known
         addresses = self._at_hand(host)
         return None if addresses is None else self._keep(host, addresses, DNS, FOREVER_MS)
+
+    def tell_source(self, host: str) -> str:
+        """Who is asked for the addresses of a name, for people."""
+        if is_address(host):
+            return "nobody: the URL names an address"
+        if self._is_replaced:
+            return f"fetcher.hosts_file {self._hosts_file}, which replaces DNS"
+        if host in self._hosts:
+            return str(SYSTEM_HOSTS)
+        servers = (f"{server.address} port {server.port}" if isinstance(server, dns.nameserver.Do53Nameserver) else str(server)
+                   for server in self._resolver.nameservers)
+        return f"DNS, {', then '.join(self._types)}, of {' or '.join(servers)}"
 
     def _at_hand(self, host: str) -> list[Address] | None:
         try:
