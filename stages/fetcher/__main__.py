@@ -3,6 +3,7 @@
   bin/fetcher --crawl DIR --cycle ID              one cycle of a crawl folder
   bin/fetcher --crawl DIR --cycle ID --out DIR2   the same into another folder; the crawl does not change
   bin/fetcher LIST --out DIR                      somebody's own list: text, one URL a line, or .parquet
+  bin/fetcher --trace URL                         one URL, with every step and decision told; nothing is stored
 
 A cycle is fixed by its plan; the scheduler must have run. The output is cycles/ID/fetcher/ with
 Repositorio_de_Paginas/00000.warc.zst ... and manifest.json, which appears last: until then run the same command again
@@ -13,6 +14,11 @@ Every server is asked for robots.txt first; one request at a time goes to a host
 at least fetcher.delay_s. Loopback and private addresses are refused unless fetcher.allow_private_addresses is set.
 SIGTERM or Ctrl-C stops in order within seconds, a second one at once. SSL_CERT_FILE replaces the system's certificates.
 
+--trace prints, in this order: the URL and its scope, its addresses and whether they may be asked, robots.txt and the rule
+that decides, the pause (which it keeps), request and answer with their heads, the outcome. What a server sent is shown with its
+control characters as escapes. A redirect of the page is not followed. Its exit codes: 0 answered or refused; 64 no URL
+that is fetched; 75 failed, or not reached, for a reason that may pass; 65 for another reason (no such name, TLS, bad HTTP, no time left).
+
 Exit codes: 0 done (a cycle: also when it was done before); 64 usage; 65 damaged input; 75 interrupted, locked or disk full: run
 it again; 78 bad configuration.
 
@@ -20,6 +26,7 @@ Example:
   echo https://example.org/ > urls.txt
   bin/fetcher urls.txt --out pages --set fetcher.contact=https://example.org/bot
   bin/show pages/Repositorio_de_Paginas/00000.warc.zst
+  bin/fetcher --trace https://example.org/ --set fetcher.contact=https://example.org/bot
 """
 
 import fcntl
@@ -41,6 +48,7 @@ from stages.fetcher.download import Job
 from stages.fetcher.slots import FileSlots, MemorySlots
 from stages.fetcher.stopping import say
 from stages.fetcher.team import fetch
+from stages.fetcher.trace import trace
 from stages.fetcher.url_list import read_known_servers, read_list, read_revisits, read_scheduled
 from storage.publish import describe, is_published, make_folder, publishing
 
@@ -52,8 +60,13 @@ def main() -> int:
     parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="a list of your own instead of a cycle's")
     parser.add_argument("--cycle", type=int, metavar="ID", help="the cycle whose list is fetched")
     parser.add_argument("--out", type=Path, metavar="DIR", help="write here, not into the crawl folder")
+    parser.add_argument("--trace", metavar="URL", help="ask for one URL and tell every step; writes no files")
     add_configuration(parser)
     arguments = parser.parse_args()
+    if arguments.trace is not None:
+        if arguments.list or arguments.cycle is not None or arguments.out:
+            raise Usage("--trace URL stands alone: no LIST, no --cycle, no --out")
+        return trace(arguments.trace, load_configuration(arguments))
     if (arguments.list is None) == (arguments.cycle is None):
         raise Usage("name either a cycle (--cycle ID) or a list of URLs (LIST --out DIR); see bin/fetcher --help")
     return fetch_cycle(arguments) if arguments.list is None else fetch_list(arguments)
