@@ -17,7 +17,7 @@ SIGTERM or Ctrl-C stops in order within seconds, a second one at once. SSL_CERT_
 --trace prints, in this order: the URL and its scope, its addresses and whether they may be asked, robots.txt and the rule
 that decides, the pause (which it keeps), request and answer with their heads, the outcome. What a server sent is shown with its
 control characters as escapes. A redirect of the page is not followed. Its exit codes: 0 answered or refused; 64 no URL
-that is fetched; 75 failed, or not reached, for a reason that may pass; 65 for another reason (no such name, TLS, bad HTTP, no time left).
+that is fetched; 75 failed, or not reached, for a reason that may pass; 65 for another reason (no such name, TLS, bad HTTP, too slow). Ctrl-C ends it at once.
 
 Exit codes: 0 done (a cycle: also when it was done before); 64 usage; 65 damaged input; 75 interrupted, locked or disk full: run
 it again; 78 bad configuration.
