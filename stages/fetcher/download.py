@@ -241,6 +241,8 @@ class Download:
 
     def _return_home(self, server: Server) -> None:
         server.is_away = False
+        if not server.needs_robots:
+            server.home.obey_late(server.delay_ms)
         if server.has_more:
             if server not in server.home.servers:
                 server.home.servers.append(server)

@@ -53,7 +53,7 @@ def tell_rules(account: Account, rules: Rules, url: str) -> None:
     account.tell("decided by", rules.rule_for(url))
 
 
-def tell_pauses(account: Account, config: Fetcher, host: HostWork, server: Server, last: Exchange) -> None:
+def tell_pauses(account: Account, config: Fetcher, host: HostWork, last: Exchange) -> None:
     """What counts for the pause after the host's last exchange; how long it is, politeness says."""
     factor = config.delay_response_factor
     pauses_ms = {
@@ -64,8 +64,6 @@ def tell_pauses(account: Account, config: Fetcher, host: HostWork, server: Serve
     longest = max(pauses_ms, key=pauses_ms.get)
     for why, pause_ms in pauses_ms.items():
         account.tell(tell_seconds(pause_ms), why + "  <- the longest" * (why == longest and pause_ms > 0))
-    if server.delay_ms > host.pause_ms:
-        account.tell("", f"(crawl-delay {tell_seconds(server.delay_ms)}: from the next request on, for another host told it)")
 
 
 def tell_more(account: Account, number: int) -> None:

@@ -135,6 +135,11 @@ class HostWork(Host):
             self.servers.popleft()
         return None
 
+    def obey_late(self, delay_ms: int) -> None:
+        """A crawl-delay that another host told: it counts from the last request to this one."""
+        self.rest_at_least(delay_ms)
+        self.rest_until(rested_at(self.rested_since_ms, delay_ms))
+
     def slow_down(self, now_ms: int, retry_after_s: int) -> None:
         """Rests as long as the server asked, or else twice as long as before."""
         self._slow_ms = min(max(SLOW_LEAST_MS, 2 * max(self._slow_ms, self.pause_ms)), SLOW_MOST_MS)

@@ -110,8 +110,8 @@ class Trace:
             await self._learn_rules()
             self._obey_rules()
             self._account.begin("pause")
-            tell_pauses(self._account, self._config, self._home, self._server, self._last)
-            self._home.rest_at_least(self._server.delay_ms)
+            self._home.obey_late(self._server.delay_ms)
+            tell_pauses(self._account, self._config, self._home, self._last)
             await self._await_turn(self._home)
             self._account.begin(f"page {self._url}")
             exchange = await self._ask(self._home, self._url, self._page_limits)
@@ -222,6 +222,7 @@ class Trace:
             host.slow_down(now_ms, exchange.retry_after_s(now_ms))
         elif exchange.outcome == ANSWERED:
             host.speed_up(now_ms)
+        host.rested_since_ms = now_ms
         self._politeness.end(host, now_ms, exchange.times_ms["total"], has_more=False)
 
     def _tell_page(self, exchange: Exchange) -> None:

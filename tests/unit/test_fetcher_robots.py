@@ -111,6 +111,19 @@ def test_a_redirect_to_another_server_is_followed_there_politely(tmp_path):
     assert again.counts == result.counts and len(server.seen) == 10
 
 
+def test_a_crawl_delay_told_by_another_host_holds_at_once(tmp_path):
+    def answer(seen):
+        if seen.target == "/rules":
+            return ok(b"User-agent: *\nCrawl-delay: 0.5\n")
+        port = seen.raw.partition(b":")[2].partition(b"\r")[0].partition(b":")[2].decode()
+        return MOVED.format(f"http://b.test:{port}/rules").encode() if seen.target == "/robots.txt" else ok()
+
+    with RawServer(answer, "0.0.0.0") as server:
+        fetch(tmp_path / "out", [f"http://a.test:{server.port}/{n}" for n in range(2)], {"a.test": "127.0.0.2", "b.test": "127.0.0.3"})
+        asked = [seen for seen in server.seen if seen.host == "a.test"]
+    assert len(asked) == 3 and all(after.started_s - before.ended_s >= 0.5 for before, after in zip(asked, asked[1:]))
+
+
 def test_a_redirect_to_where_nobody_may_be_asked_leaves_the_server_alone(tmp_path):
     _, result, _ = fetch_with(tmp_path, MOVED.format("http://elsewhere.test/robots.txt").encode())
     assert result.counts["not_reached"] == 2 and {reason for _, reason in result.not_reached} == {"dns"}
