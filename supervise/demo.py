@@ -141,4 +141,4 @@ try next
   bin/check --crawl {crawl}
   bin/show {richest / names.EXTRACTOR / names.METADATA}
   bin/show {richest / names.FETCHER / names.PAGES}/00000.warc.zst
-  bin/seed --crawl mine https://your.site/ && bin/run-cycle --crawl mine    (set [fetcher] contact first)""")
+  bin/seed --crawl mine https://your.site/ && bin/run-cycle --crawl mine --set fetcher.contact=https://your.site/crawler""")
