@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import zlib
+from functools import partial
 from pathlib import Path
 
 import brotlicffi
@@ -15,6 +16,8 @@ import zstandard
 from contract.body import decode_body
 from contract.warc import HttpMessage
 from storage.frames import ZSTD_MAGIC, skippable
+
+pack = partial(gzip.compress, mtime=0)  # the same bytes every time, which name the tests
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TEXT = bytes(random.Random(1).choices(b"abcdefgh <>\n", k=300_000))
@@ -59,7 +62,7 @@ def test_frames_follow_each_other():
 
 @pytest.mark.parametrize("body, encoding", [
     (b"<html>hello</html>", "br"), (b"\xff" * 5000, "br"), (b"hello", "zstd"), (ZSTD_MAGIC + b"\xff" * 50, "zstd"), (TEXT, "br"), (TEXT, "zstd"),
-    (brotlicffi.compress(TEXT), "zstd"), (zstandard.compress(TEXT), "br"), (zstandard.compress(TEXT), "br, zstd"), (gzip.compress(TEXT), "zstd, gzip"),
+    (brotlicffi.compress(TEXT), "zstd"), (zstandard.compress(TEXT), "br"), (zstandard.compress(TEXT), "br, zstd"), (pack(TEXT), "zstd, gzip"),
     (zstandard.compress(TEXT), "x-zstd"), (brotlicffi.compress(TEXT), "brotli"), (brotlicffi.compress(TEXT), "br, br, br"), (zeros(1, 0xA8), "zstd"),
 ])
 def test_what_cannot_be_decoded_is_given_as_it_is(body, encoding):
@@ -119,7 +122,7 @@ def test_any_cut_and_any_flip_gives_an_outcome():
 
 
 @pytest.mark.parametrize("body, encoding", [
-    (zeros(100_000), "zstd"), (zstandard.compress(zeros(100_000)), "zstd, zstd"), (gzip.compress(zeros(100_000)), "zstd, gzip"),
+    (zeros(100_000), "zstd"), (zstandard.compress(zeros(100_000)), "zstd, zstd"), (pack(zeros(100_000)), "zstd, gzip"),
     (brotlicffi.compress(zeros(100_000), quality=5), "zstd, br"), (zstandard.compress(b"") * 200_000, "zstd"), (skippable(b"") * 200_000, "zstd"),
 ], ids=["13 GB", "13 GB in zstd", "13 GB in gzip", "13 GB in br", "empty frames", "skippable frames"])
 def test_bombs_of_zstd_are_cut(body, encoding):
