@@ -21,9 +21,9 @@ SERVERS_FILE = "servers.parquet"
 SERVERS = schema(
     ("server", pa.string()), ("server_key", pa.uint64()), ("domain_key", pa.uint64()),
     ("robots_text", pa.uint64()), ("robots_length", pa.uint32()), ("robots_expires_at_ms", pa.int64()),
-    ("delay_ms", pa.uint32()), ("last_request_at_ms", pa.int64()), ("due_at_ms", pa.int64()), ("address", pa.string()),
-    ("requests", pa.uint32()), ("mean_ms", pa.uint32()), ("failures", pa.uint32()), ("given_up", pa.bool_()),
-    ("known", pa.uint32()), ("collected", pa.uint32()), ("waiting", pa.uint32()),
+    ("delay_ms", pa.uint32()), ("last_request_at_ms", pa.int64()), ("ready_at_ms", pa.int64()), ("due_at_ms", pa.int64()),
+    ("address", pa.string()), ("requests", pa.uint32()), ("mean_ms", pa.uint32()), ("failures", pa.uint32()),
+    ("given_up", pa.bool_()), ("known", pa.uint32()), ("collected", pa.uint32()), ("waiting", pa.uint32()),
 )
 
 

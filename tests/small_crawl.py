@@ -48,9 +48,9 @@ class SmallCrawl:
         leave(self.crawl.path, urls)
         take_inbox(self.books, self.config)
 
-    def plan(self, kind: str, block: int) -> Plan:
+    def plan(self, kind: str, block: int, now_ms: int = NOW_MS) -> Plan:
         log = self.books.log
-        plan = Plan(self.books.next_cycle(), kind, block, log.blocks, log.generation(block), NOW_MS, self.config)
+        plan = Plan(self.books.next_cycle(), kind, block, log.blocks, log.generation(block), now_ms, self.config)
         write_plan(self.crawl.path, plan)
         return plan
 
@@ -64,8 +64,12 @@ class SmallCrawl:
             manifest |= {"counts": {"listed": len(listed)}}
         return listed.column("url").to_pylist()
 
-    def harvest(self, plan: Plan, pages: dict[str, Page], foreign: frozenset = frozenset()) -> None:
-        """Writes the extractor's folder for what happened; URLs of the list that are not in `pages` were not reached."""
+    def harvest(self, plan: Plan, pages: dict[str, Page], foreign: frozenset = frozenset(),
+                servers: dict[str, dict] | None = None) -> None:
+        """Writes the extractor's folder for what happened; URLs of the list that are not in `pages` were not reached.
+
+        `servers` tells what was seen of servers, by name; of others, and in other columns, what was known stays.
+        """
         cycle = self.crawl.path / names.cycle(plan.cycle)
         listed = read_table(cycle / names.SCHEDULER / names.URL_LIST, URL_LIST).to_pylist()
         depth = {row["url"]: row["depth"] for row in listed}
@@ -79,14 +83,15 @@ class SmallCrawl:
         metadata = [{**dict.fromkeys(METADATA.names, 0), **{name: "" for name in METADATA.names if METADATA.field(name).type == pa.string()},
                      **self.keyed(url), "content_digest": bytes(16), "parsed": True, "fetched_at_ms": NOW_MS}
                     for url, page in pages.items() if page.outcome == ANSWERED]
-        servers = read_table(cycle / names.SCHEDULER / names.SERVERS, SERVERS)
+        known = read_table(cycle / names.SCHEDULER / names.SERVERS, SERVERS).to_pylist()
+        seen = [{**row, **(servers or {}).get(row["server"], {})} for row in known]
         folder = cycle / names.EXTRACTOR
         with publishing(folder) as manifest:
             for name, rows, schema in ((names.EXTRACTED, extracted, EXTRACTED), (names.COLLECTED, collected, COLLECTED),
                                        (names.METADATA, metadata, METADATA), (names.LINKS, [], LINKS)):
                 rows.sort(key=lambda row: (row["domain_key"], row["url_key"]))
                 write_table(folder / name, pa.Table.from_pylist(rows, schema=schema))
-            write_table(folder / names.SERVERS, servers)
+            write_table(folder / names.SERVERS, pa.Table.from_pylist(seen, schema=SERVERS))
             manifest |= {"counts": {}}
 
     def keyed(self, url: str) -> dict:

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from contract.retry_after import read_wait_s
 from contract.tables import ANSWERED, FAILED, REFUSED
 from contract.url import canonicalise, server_of
 from contract.warc import (
@@ -31,6 +32,12 @@ class Exchange(NamedTuple):
     @property
     def ended_at_ms(self) -> int:
         return self.started_at_ms + self.times_ms.get("total", 0)
+
+    @property
+    def ready_at_ms(self) -> int:
+        """Before this moment the server asked not to be asked; 0 where it did not."""
+        wait_s = read_wait_s(self.message.status, self.message.get("retry-after"), self.ended_at_ms)
+        return self.ended_at_ms + wait_s * 1000 if wait_s else 0
 
 
 def read_exchange(record: Record, asked_before: str, *, is_plain_final: bool) -> Exchange | None:

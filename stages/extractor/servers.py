@@ -27,6 +27,7 @@ class Server:
     robots_expires_at_ms: int = 0
     delay_ms: int = 0
     last_request_at_ms: int = 0
+    ready_at_ms: int = 0
     address: str = ""
     requests: int = 0
     mean_ms: int = 0
@@ -61,6 +62,7 @@ class Servers:
             server.new_total_ms += exchange.times_ms.get("total", 0)
         if exchange.is_requested or exchange.outcome == FAILED:  # a name that is not found must make its server rest too
             server.last_request_at_ms = max(server.last_request_at_ms, exchange.ended_at_ms)
+        server.ready_at_ms = max(server.ready_at_ms, exchange.ready_at_ms)
         if exchange.outcome == ANSWERED:
             server.failures = 0
         elif exchange.outcome == FAILED:

@@ -6,9 +6,9 @@ where the outcome is failed; without one there is only an outcome and its reason
 
 import re
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 
 from contract.config import Fetcher
+from contract.retry_after import read_wait_s
 from contract.tables import ANSWERED, FAILED, REFUSED
 from contract.url import port_of
 from stages.fetcher.bodies import Bodies, Body
@@ -17,7 +17,6 @@ from stages.fetcher.reasons import (
 )
 
 LENGTH, TIME, UNSPECIFIED = "length", "time", "unspecified"  # WARC-Truncated, WARC 1.1 section 5.13
-RETRY_AFTER_MAX_S = 86_400  # a server that asks for more than a day gets a day
 
 _STATUS_LINE = re.compile(rb"HTTP/(\d)(?:\.\d)? +(\d{3})(?: |$)")
 _TRANSFER_ENCODING = re.compile(rb"(?<=\r\n)transfer-encoding(?=[ \t]*:)", re.IGNORECASE)
@@ -188,16 +187,8 @@ class Exchange:
         self.outcome, self.reason = judge(self.status, trouble)
 
     def retry_after_s(self, now_ms: int) -> int:
-        """For how long the server asks to be left alone (RFC 9110 10.2.3), 0 where it does not."""
-        if self.status not in (429, 503) or not (text := self.header(b"retry-after")):
-            return 0
-        if _DIGITS.fullmatch(text):
-            return min(int(text), RETRY_AFTER_MAX_S)
-        try:
-            wait_s = parsedate_to_datetime(text).timestamp() - now_ms / 1000
-        except (ValueError, TypeError, OverflowError, IndexError):
-            return 0
-        return max(0, min(round(wait_s), RETRY_AFTER_MAX_S))
+        """For how long the server asks to be left alone, 0 where it does not."""
+        return read_wait_s(self.status, self.header(b"retry-after"), now_ms)
 
 
 def judge(status: int, trouble: str = "") -> tuple[str, str]:

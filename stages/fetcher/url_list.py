@@ -8,6 +8,7 @@ from pathlib import Path
 from contract import names
 from contract.crawl_folder import LATEST_MS
 from contract.errors import Usage
+from contract.retry_after import WAIT_MAX_S
 from contract.tables import SERVERS, URL_LIST
 from contract.url import NotCanonical, canonicalise
 from stages.fetcher.revisit import Revisit
@@ -21,6 +22,7 @@ _SAFE_URL = re.compile(r"https?://[!-~]+/[!-~]*")
 _SAFE_VALIDATOR = re.compile(r"[!-~](?:[ -~]{0,998}[!-~])?")
 _DIGEST = re.compile(r"sha1:[A-Z2-7]{32}")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_KNOWN_NUMBERS = ["robots_expires_at_ms", "delay_ms", "last_request_at_ms", "ready_at_ms", "failures"]
 _REVISIT_COLUMNS = ["etag", "last_modified", "payload_digest", "fetched_at_ms"]
 
 
@@ -36,16 +38,18 @@ def read_scheduled(folder: Path) -> list[str]:
 
 
 def read_known_servers(folder: Path, now_ms: int) -> dict[str, Known]:
-    """What Servidores tells; a robots.txt that has expired by `now_ms` is left out."""
-    table = read_table(folder / names.SERVERS, SERVERS, [
-        "server", "robots", "robots_expires_at_ms", "delay_ms", "last_request_at_ms", "failures",
-    ])
-    numbers = zip(*(column(table, name).tolist() for name in table.column_names[2:]))
+    """What Servidores tells. What has expired by `now_ms`, the plan's now, is left out, and nobody is waited for longer than
+    a server may ask for: then a clock was wrong."""
+    table = read_table(folder / names.SERVERS, SERVERS, ["server", "robots", *_KNOWN_NUMBERS])
+    numbers = zip(*(column(table, name).tolist() for name in _KNOWN_NUMBERS))
     known = {}
-    for server, robots, (expires_at_ms, delay_ms, last_request_at_ms, failures) in zip(
+    for server, robots, (expires_at_ms, delay_ms, last_request_at_ms, ready_at_ms, failures) in zip(
         table.column("server").to_pylist(), table.column("robots").to_pylist(), numbers
     ):
-        known[server] = Known(robots if expires_at_ms > now_ms else None, delay_ms, last_request_at_ms, failures)
+        known[server] = Known(
+            robots_text=robots if expires_at_ms > now_ms else None, delay_ms=delay_ms, last_request_at_ms=last_request_at_ms,
+            ready_at_ms=min(ready_at_ms, now_ms + WAIT_MAX_S * 1000), failures=failures,
+        )
     return known
 
 

@@ -5,9 +5,10 @@
 
 Reads the plan of the cycle and the block's live generation. Writes Lista_de_URLs.parquet, the URLs
 to fetch in their order, and Servidores.parquet, what is known of their servers (robots.txt, delay,
-last request, failures). A list holds at most [scheduler] server_max_urls of one server and spreads
-servers evenly. A rerun writes the same bytes, as long as the generation that it reads is kept: that is
-so for the last cycle of each block ([blocks] keep_generations).
+last request, failures). A list holds at most [scheduler] server_max_urls of one server, none of one
+that is not due yet, because it failed or asked for time, and spreads servers evenly. A rerun writes
+the same bytes, as long as the generation that it reads is kept: that is so for the last cycle of
+each block ([blocks] keep_generations).
 
 Example: bin/scheduler --crawl demo/crawl --cycle 7 --out /tmp/list
 """

@@ -5,6 +5,7 @@ import pyarrow as pa
 
 from contract.config import Config
 from contract.generation import SERVERS
+from contract.retry_after import WAIT_MAX_S
 from contract.tables import COLLECTED_STATE, GIVEN_UP, PRESCHEDULED, REFUSED_BY_ROBOTS, WAITING
 from contract.url import server_of
 from stages.verifier.incoming import Links
@@ -13,9 +14,14 @@ from storage.tables import column
 from storage.text_segments import NO_TEXT
 
 PAUSE_WITHIN_CYCLE_MS = 10_000  # a shorter one is waited for by the fetcher; for a longer one the server is not listed
+# How long after its plan a cycle may end that was broken off and went on later. What servers then ask for lies as much later
+# than a day after the plan; still later lies only what a wrong clock wrote.
+CYCLE_MAX_MS = 7 * 86_400_000
 
 # Columns of Servidores that are taken over as they are.
-OBSERVED = ("robots_expires_at_ms", "delay_ms", "last_request_at_ms", "address", "requests", "mean_ms", "failures")
+OBSERVED = (
+    "robots_expires_at_ms", "delay_ms", "last_request_at_ms", "ready_at_ms", "address", "requests", "mean_ms", "failures",
+)
 
 
 def to_columns(table: pa.Table) -> dict[str, np.ndarray]:
@@ -53,8 +59,8 @@ def take_over(servers: dict, observed: pa.Table) -> tuple[np.ndarray, np.ndarray
     return where[there], rows
 
 
-def judge(servers: dict, config: Config) -> None:
-    """When a server is due again that fails or wants long pauses, and whether it is given up."""
+def judge(servers: dict, now_ms: int, config: Config) -> None:
+    """When a server is due again that fails, wants long pauses or asked for time, and whether it is given up."""
     most = config.fetcher.server_failures_max
     over = servers["failures"].astype(np.int64) - most
     waits_ms = config.verifier.server_backoff_s * 1000 * np.exp2(np.clip(over, 0, 30))
@@ -62,7 +68,8 @@ def judge(servers: dict, config: Config) -> None:
     due = servers["last_request_at_ms"] + np.minimum(waits_ms, 1 << 52).astype(np.int64)
     pause_ms = np.maximum(servers["delay_ms"].astype(np.int64), round(config.fetcher.delay_s * 1000))
     rested = np.where(pause_ms > PAUSE_WITHIN_CYCLE_MS, servers["last_request_at_ms"] + pause_ms, 0)
-    servers["due_at_ms"] = np.where(over >= 0, np.maximum(due, rested), rested)
+    servers["ready_at_ms"] = np.minimum(servers["ready_at_ms"], now_ms + CYCLE_MAX_MS + WAIT_MAX_S * 1000)
+    servers["due_at_ms"] = np.maximum(np.where(over >= 0, np.maximum(due, rested), rested), servers["ready_at_ms"])
 
 
 def forgive_refusals(rows: dict, changed: np.ndarray) -> None:

@@ -67,7 +67,7 @@ def merge(crawl: Path, out: Path, parent: Generation, plan: Plan, fixed: Verifie
 
     apply_happened(rows, happened, plan.config.verifier.attempts_max)
     changed_robots = take_observed(crawl, rows, servers, harvest)
-    server_table.judge(servers, plan.config)
+    server_table.judge(servers, plan.now_ms, plan.config)
     server_table.give_up(rows, servers)
     limits = plan.config.verifier
     refill(rows, len(servers["server_key"]), limits.prescheduled_refill, limits.prescheduled_max)

@@ -82,6 +82,27 @@ def test_robots_expire(tmp_path):
     assert observe(tmp_path, WarcFile().robots(SITE, b""), {})["robots_expires_at_ms"] == NOW_MS + 1000 + 1500
 
 
+def ask_to_wait(status: int, text: str) -> bytes:
+    return http(b"", status, "text/html", f"Retry-After: {text}")
+
+
+@pytest.mark.parametrize("before_ms, answers, ready_at_ms", [
+    (0, [], 0), (7, [], 7), (0, [ask_to_wait(503, "0")], 0), (0, [ask_to_wait(200, "9")], 0), (0, [ask_to_wait(503, "never")], 0),
+    (0, [ask_to_wait(429, "9")], NOW_MS + 1030 + 9000), (7, [ask_to_wait(503, "9")], NOW_MS + 1030 + 9000),
+    (NOW_MS + 86_400_000, [ask_to_wait(503, "9")], NOW_MS + 86_400_000),
+    (0, [ask_to_wait(503, "60"), ask_to_wait(503, "9"), http()], NOW_MS + 1030 + 60_000),
+    (0, [ask_to_wait(503, "999999999")], NOW_MS + 1030 + 86_400_000),
+    (0, [ask_to_wait(429, "Fri, 15 Jan 2027 08:02:00 GMT")], NOW_MS + 1030 + 119_000),  # which is 08:00 and a bit when it comes
+    (0, [ask_to_wait(503, "Fri, 15 Jan 2027 08:00:00 GMT")], 0),
+])
+def test_when_a_server_is_ready(tmp_path, before_ms, answers, ready_at_ms):
+    """The end of the exchange and what the server asked for; the latest that it ever named."""
+    file = WarcFile()
+    for number, block in enumerate(answers):
+        file.answer(f"{SITE}/{number}", block, FAILED)
+    assert observe(tmp_path, file, {SITE: {"ready_at_ms": before_ms}})["ready_at_ms"] == ready_at_ms
+
+
 def test_failures_in_a_row_follow_the_records(tmp_path):
     file = WarcFile()
     for status in (503, 200, 503, 503):

@@ -18,7 +18,9 @@ from contract.stage import ALIVE_VARIABLE, PROGRESS_VARIABLE
 from contract.tables import SERVERS, URL_LIST
 from contract.url import server_of
 from stages.fetcher.repository import mark_name
+from stages.fetcher.servers import Known
 from stages.fetcher.slots import network_of, slot_of
+from stages.fetcher.url_list import read_known_servers
 from storage.publish import encode_json, publishing
 from storage.tables import write_table
 from tests.unit.test_fetcher_lab import (
@@ -45,7 +47,7 @@ class SmallCycle:
             write_table(self.folder / names.SCHEDULER / names.URL_LIST, pa.Table.from_pylist(rows, URL_LIST))
             write_table(self.folder / names.SCHEDULER / names.SERVERS, pa.Table.from_pylist([{
                 "server": name, "server_key": 3, "domain_key": 1, "robots": None, "robots_expires_at_ms": 0, "delay_ms": 0,
-                "last_request_at_ms": 0, "address": "", "requests": 0, "mean_ms": 0, "failures": 0,
+                "last_request_at_ms": 0, "ready_at_ms": 0, "address": "", "requests": 0, "mean_ms": 0, "failures": 0,
                 **(servers or {}).get(name, {}),
             } for name in dict.fromkeys(map(server_of, urls))], SERVERS))
             manifest["stage"] = names.SCHEDULER
@@ -95,6 +97,31 @@ def test_what_earlier_cycles_know_of_servers_is_used(tmp_path):
         ]
     finals = finals_in(cycle.out)
     assert outcome_of(finals[f"{fresh}/old"]) == outcome_of(finals[f"{stale}/new"]) == ("refused", "robots")
+
+
+def test_what_is_known_of_servers_is_read_from_its_own_columns(tmp_path):
+    now_ms = time.time_ns() // 1_000_000
+    one, two = "http://one.test", "http://two.test"
+    cycle = SmallCycle(tmp_path, [one + "/", two + "/"], {
+        one: {"robots": b"x", "robots_expires_at_ms": now_ms + 10**9, "delay_ms": 1, "last_request_at_ms": 2, "ready_at_ms": 3, "failures": 4},
+        two: {"ready_at_ms": 1 << 62},
+    })
+    assert read_known_servers(cycle.folder / names.SCHEDULER, now_ms) == {
+        one: Known(robots_text=b"x", delay_ms=1, last_request_at_ms=2, ready_at_ms=3, failures=4),
+        two: Known(ready_at_ms=now_ms + 86_400_000),
+    }
+
+
+def test_a_server_is_not_asked_before_it_is_ready(tmp_path):
+    with RawServer(lambda seen: ok(b""), "0.0.0.0") as server:
+        soon, late = f"http://one.test:{server.port}", f"http://two.test:{server.port}"
+        began_s, now_ms = time.monotonic(), time.time_ns() // 1_000_000
+        cycle = SmallCycle(tmp_path, [soon + "/", late + "/"], {
+            soon: {"ready_at_ms": now_ms + 1500}, late: {"ready_at_ms": now_ms + 3_600_000},
+        })
+        assert cycle.run().returncode == 0
+        assert {seen.host for seen in server.seen} == {"one.test"} and server.seen[0].started_s - began_s >= 1.4
+    assert cycle.manifest["counts"]["not_reached"] == 1
 
 
 def test_out_writes_elsewhere_and_leaves_the_crawl_alone(tmp_path):
