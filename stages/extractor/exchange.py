@@ -11,7 +11,9 @@ from contract.warc import (
 
 OUTCOMES = (ANSWERED, FAILED, REFUSED)
 REASON_MAX_CHARACTERS = 100
-NO_NAME = "dns"  # the failure that happens before anybody is asked
+# Failures to learn whom to ask. They are the server's, though nobody was asked; any other failure without an address only
+# repeats why an earlier request failed, for a URL that was to be asked again and was not.
+LOOK_UP_FAILURES = ("dns", "dns_timeout")
 _NO_MESSAGE = HttpMessage(0, [], b"")
 
 
@@ -23,11 +25,16 @@ class Exchange(NamedTuple):
     is_revisit: bool  # the answer is that of an earlier visit, and its body is stored there
     outcome: str
     reason: str
-    is_requested: bool  # a request was made, whether it was answered or not
+    is_requested: bool  # somebody was asked, whether an answer came or not
     started_at_ms: int
     times_ms: dict[str, int]
     address: str
     message: HttpMessage
+
+    @property
+    def is_failure(self) -> bool:
+        """It counts against its server."""
+        return self.outcome == FAILED and (self.is_requested or self.reason in LOOK_UP_FAILURES)
 
     @property
     def ended_at_ms(self) -> int:
@@ -40,12 +47,11 @@ class Exchange(NamedTuple):
         return self.ended_at_ms + wait_s * 1000 if wait_s else 0
 
 
-def read_exchange(record: Record, asked_before: str, *, is_plain_final: bool) -> Exchange | None:
+def read_exchange(record: Record, *, is_plain_final: bool) -> Exchange | None:
     """The exchange that a record ends; none where it ends none. NotCanonical where its URL, or that of the server
     whose rules it holds, is none for us.
 
-    `asked_before` is the target of the request record that stands directly before this one. Where `is_plain_final`,
-    a response that somebody else's crawler wrote counts as final.
+    Where `is_plain_final`, a response that somebody else's crawler wrote counts as final.
     """
     if record.type not in (*ANSWERS, "metadata"):
         return None
@@ -53,6 +59,7 @@ def read_exchange(record: Record, asked_before: str, *, is_plain_final: bool) ->
     if record.type == "metadata" and not is_ours:
         return None
     url = canonicalise(record.url.removeprefix("<").removesuffix(">"))  # WARC 1.0 writers put brackets around
+    address = record.get("WARC-IP-Address")
     message = parse_response(record.block) if record.type != "metadata" else _NO_MESSAGE
     outcome, reason = record.get(OUTCOME), record.get(REASON)[:REASON_MAX_CHARACTERS]
     if outcome not in OUTCOMES:
@@ -63,9 +70,9 @@ def read_exchange(record: Record, asked_before: str, *, is_plain_final: bool) ->
         is_final=record.get(FINAL) == YES or is_plain_final and not is_ours,
         robots_for=server_of(canonicalise(record.get(ROBOTS))) if record.get(ROBOTS) else "", is_revisit=record.type == "revisit",
         outcome=outcome, reason=reason,
-        is_requested=record.type != "metadata" or asked_before == record.url or outcome == FAILED and reason != NO_NAME,
+        is_requested=record.type != "metadata" or bool(address),
         started_at_ms=parse_date(record.get("WARC-Date")), times_ms=parse_times(record.get(TIMES)),
-        address=record.get("WARC-IP-Address"), message=message,
+        address=address, message=message,
     )
 
 

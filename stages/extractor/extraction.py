@@ -36,7 +36,6 @@ class Extraction:
         self._collected, self._metadata, self._links = Rows(COLLECTED), Rows(METADATA), LinkRows()
         self._ended: set[str] = set()
         self._attempts: Counter[str] = Counter()  # of URLs that are not ended yet
-        self._asked = ""  # target of the request record just before
         self._counts = Counter(ZERO)
         self._outcomes = Counter(dict.fromkeys((ANSWERED, FAILED, REFUSED, "foreign"), 0))
         self._classes = Counter(dict.fromkeys(CLASSES, 0))
@@ -44,9 +43,8 @@ class Extraction:
 
     def take(self, record: Record, file: str) -> None:
         """Takes the next record; files come by name, records by offset."""
-        asked, self._asked = self._asked, record.url if record.type == "request" else ""
         try:
-            exchange = read_exchange(record, asked, is_plain_final=self._listed is None)
+            exchange = read_exchange(record, is_plain_final=self._listed is None)
         except NotCanonical:
             self._counts["skipped_records"] += 1
             return

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from contract.config import Fetcher
 from contract.robots import Rules, read_answer
-from contract.tables import ANSWERED, FAILED, SERVERS
+from contract.tables import ANSWERED, SERVERS
 from contract.url import Keys
 from stages.extractor.exchange import Exchange
 
@@ -60,16 +60,16 @@ class Servers:
         if exchange.is_requested:
             server.new_requests += 1
             server.new_total_ms += exchange.times_ms.get("total", 0)
-        if exchange.is_requested or exchange.outcome == FAILED:  # a name that is not found must make its server rest too
+        if exchange.is_requested or exchange.is_failure:  # a name that is not found must make its server rest too
             server.last_request_at_ms = max(server.last_request_at_ms, exchange.ended_at_ms)
         server.ready_at_ms = max(server.ready_at_ms, exchange.ready_at_ms)
         if exchange.outcome == ANSWERED:
             server.failures = 0
-        elif exchange.outcome == FAILED:
+        elif exchange.is_failure:
             server.failures += 1
         if exchange.robots_for:
             holder = self._find(exchange.robots_for)
-            if holder is not server and exchange.outcome == FAILED:
+            if holder is not server and exchange.is_failure:
                 holder.failures += 1
             self._note_robots(holder, exchange)
 

@@ -52,7 +52,7 @@ def small(folder: Path) -> Cycle:
     first.answer(SITE + "/a", http(b"<a href=/>home</a><a href=c>", 200))
     second = WarcFile().answer(SITE + "/moved", http(b"", 301, "text/html", "Location: /c", 'ETag: "x"', "Last-Modified: Thu"))
     second.answer(SITE + "/down", http(b"", 503), FAILED, "http_5xx")
-    second.no_answer(SITE + "/lost", FAILED, "timeout", total=900)
+    second.no_answer(SITE + "/lost", FAILED, "timeout_total", total=900, address="192.0.2.1")
     second.no_answer(SITE + "/no", REFUSED, "robots")
     listed = {HOME: 0, SITE + "/a": 4, SITE + "/moved": 255, SITE + "/down": 1, SITE + "/lost": 1, SITE + "/no": 1, SITE + "/never": 1}
     return Cycle(folder, listed, first, second)
@@ -66,7 +66,7 @@ def test_tables_of_a_cycle(tmp_path):
     collected = tables.by_url(names.COLLECTED)
     assert {url: (row["outcome"], row["reason"], row["status"], row["attempts"], row["depth"]) for url, row in collected.items()} == {
         HOME: (ANSWERED, "", 200, 1, 0), SITE + "/a": (ANSWERED, "", 200, 1, 4), SITE + "/moved": (ANSWERED, "", 301, 1, 255),
-        SITE + "/down": (FAILED, "http_5xx", 503, 1, 1), SITE + "/lost": (FAILED, "timeout", 0, 1, 1), SITE + "/no": (REFUSED, "robots", 0, 0, 1),
+        SITE + "/down": (FAILED, "http_5xx", 503, 1, 1), SITE + "/lost": (FAILED, "timeout_total", 0, 1, 1), SITE + "/no": (REFUSED, "robots", 0, 0, 1),
     }
     assert collected[HOME]["fetched_at_ms"] == NOW_MS + 2000 and not any(row["foreign"] for row in collected.values())
     assert all(row["url_key"] == KEYS.of(url) for url, row in collected.items())
@@ -146,12 +146,21 @@ def test_finals_foreign_urls_and_attempts(tmp_path):
     assert {name: tables.counts[name] for name in wanted} == wanted
 
 
-def test_a_url_refused_after_its_request(tmp_path):
-    file = WarcFile().answer(HOME, http(), REFUSED, "type").add("request", SITE + "/b", b"")
-    file.no_answer(SITE + "/b", REFUSED, "type")
-    tables = Cycle(tmp_path / "crawl", {HOME: 0, SITE + "/b": 0}, file, known={SITE: {"failures": 2}}).extract()
-    assert [row["attempts"] for row in tables.rows(names.COLLECTED)] == [1, 1] and not tables.rows(names.METADATA)
-    assert (tables.servers()[SITE]["requests"], tables.servers()[SITE]["failures"]) == (2, 2)
+def test_who_was_asked(tmp_path):
+    """An answer, or an address without one, is a request; a URL whose retry never came about ends without one more."""
+    file = WarcFile().answer(HOME, http(), REFUSED, "excluded_type").no_answer(SITE + "/b", FAILED, "tls", address="192.0.2.1")
+    file.add("request", SITE + "/c", b"").no_answer(SITE + "/c", REFUSED, "robots")
+    file.no_answer(SITE + "/d", FAILED, "empty", final=False, address="192.0.2.1").no_answer(SITE + "/d", FAILED, "empty", total=9000)
+    file.answer(SITE + "/e", http(b"", 503), FAILED, "http_5xx", final=False).no_answer(SITE + "/e", FAILED, "http_5xx", total=9000)
+    tables = Cycle(tmp_path / "crawl", {HOME: 0, **{SITE + f"/{page}": 0 for page in "bcde"}}, file, known={SITE: {"failures": 2}}).extract()
+    collected = tables.by_url(names.COLLECTED)
+    assert {url: (row["attempts"], row["outcome"], row["reason"], row["status"]) for url, row in collected.items()} == {
+        HOME: (1, REFUSED, "excluded_type", 200), SITE + "/b": (1, FAILED, "tls", 0), SITE + "/c": (0, REFUSED, "robots", 0),
+        SITE + "/d": (1, FAILED, "empty", 0), SITE + "/e": (1, FAILED, "http_5xx", 0),
+    }
+    assert not tables.rows(names.METADATA) and tables.counts["repeated_finals"] == 0
+    server = tables.servers()[SITE]
+    assert (server["requests"], server["failures"], server["last_request_at_ms"]) == (4, 2 + 3, NOW_MS + 6000 + 30)
 
 
 def test_nothing_was_fetched(tmp_path):

@@ -53,9 +53,12 @@ class WarcFile:
         return self.add("response", url, block, WARC_IP_Address=address, WARC_Payload_Digest=warc.sha1_digest(block),
                         **coletor(outcome, reason, total, final, robots))
 
-    def no_answer(self, url: str, outcome: str, reason: str, *, total: int = 0, final: bool = True, robots: str = "") -> "WarcFile":
+    def no_answer(self, url: str, outcome: str, reason: str, *, total: int = 0, final: bool = True, robots: str = "",
+                  address: str = "") -> "WarcFile":
+        """Without an address nobody was asked."""
         self._at_ms += 1000
-        return self.add("metadata", url, b"outcome\r\n", **coletor(outcome, reason, total, final and not robots, robots))
+        asked = {"WARC_IP_Address": address} if address else {}
+        return self.add("metadata", url, b"outcome\r\n", **asked, **coletor(outcome, reason, total, final and not robots, robots))
 
     def robots(self, server: str, body: bytes, status: int = 200, path: str = "/robots.txt", **options) -> "WarcFile":
         headers = options.pop("headers", ())

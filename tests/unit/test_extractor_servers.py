@@ -11,8 +11,13 @@ import pytest
 from contract.config import Config
 from contract.tables import ANSWERED, FAILED, REFUSED
 from contract.warc import PageReader
-from stages.extractor.exchange import read_exchange
+from stages.extractor.exchange import LOOK_UP_FAILURES, read_exchange
 from stages.extractor.servers import Servers
+from stages.fetcher import reasons
+from stages.fetcher.bodies import Bodies
+from stages.fetcher.exchange import Exchange, Limits, Origin
+from stages.fetcher.records import encode_exchange, encode_outcome
+from storage.frames import Zstd
 from tests.unit.test_extractor_lab import KEYS, NOW_MS, WarcFile, http, server_table
 
 pack = partial(gzip.compress, mtime=0)  # the same bytes every time, which name the tests
@@ -27,7 +32,7 @@ def observe(folder: Path, file: WarcFile, known: dict[str, dict]) -> dict:
     (folder / "pages.warc.zst").write_bytes(file.data())
     servers = Servers(server_table({HOME: 0}, known), KEYS, CONFIG)
     for record in PageReader(folder / "pages.warc.zst").records():
-        exchange = read_exchange(record, "", is_plain_final=False)
+        exchange = read_exchange(record, is_plain_final=False)
         if exchange is not None:
             servers.note(exchange)
     row, = servers.table().to_pylist()
@@ -43,7 +48,8 @@ DISALLOW = b"User-agent: *\nDisallow: /\n"
     (lambda file: file.robots(SITE, b"denied", 403), b"", 0),
     (lambda file: file.robots(SITE, b"busy", 429, outcome=FAILED, reason="http_429"), b"old", 4),
     (lambda file: file.robots(SITE, b"down", 500, outcome=FAILED, reason="http_5xx"), b"old", 4),
-    (lambda file: file.no_answer(SITE + "/robots.txt", FAILED, "connect", robots=SITE), b"old", 4),
+    (lambda file: file.no_answer(SITE + "/robots.txt", FAILED, "unreachable", robots=SITE, address="192.0.2.1"), b"old", 4),
+    (lambda file: file.no_answer(SITE + "/robots.txt", FAILED, "dns", robots=SITE), b"old", 4),
     (lambda file: file.no_answer(HOME, REFUSED, "forbidden_address"), b"old", 3),
     (lambda file: file.robots(SITE, b"# x\n" * 2000), b"# x\n" * 250, 0),
     (lambda file: file.robots(SITE, b"", 301, headers=LEAD_ON).robots(SITE, DISALLOW, path="/deeper"), DISALLOW, 0),
@@ -80,6 +86,33 @@ def test_encoded_robots(tmp_path, body, headers):
 
 def test_robots_expire(tmp_path):
     assert observe(tmp_path, WarcFile().robots(SITE, b""), {})["robots_expires_at_ms"] == NOW_MS + 1000 + 1500
+
+
+@pytest.mark.parametrize("reason", LOOK_UP_FAILURES)
+def test_a_look_up_that_failed_is_the_server_s_and_no_request(tmp_path, reason):
+    server = observe(tmp_path, WarcFile().no_answer(HOME, FAILED, reason), {SITE: {"failures": 1, "requests": 5}})
+    assert (server["failures"], server["requests"], server["last_request_at_ms"]) == (2, 5, NOW_MS + 1000)
+
+
+def test_the_words_for_look_ups_are_the_fetcher_s():
+    assert LOOK_UP_FAILURES == (reasons.DNS, reasons.DNS_TIMEOUT)
+
+
+@pytest.mark.parametrize("record", ["metadata", "response"])
+def test_a_retry_that_never_came_about_counts_once(tmp_path, record):
+    """As the fetcher itself writes it: the failure, then the closing of the books."""
+    exchange = Exchange(Origin(SITE, "192.0.2.1", "Coletor"), HOME, Limits(1000, 1000), Bodies(tmp_path, 1000))
+    exchange.started_at_ms, exchange.times_ms = NOW_MS, {"total": 70}
+    if record == "response":
+        for line in (b"HTTP/1.1 503 X\r\n", b"Retry-After: 2\r\n", b"\r\n"):
+            exchange.take_header(line)
+    exchange.end("")
+    written = [*encode_exchange(exchange, False, None), *encode_outcome(HOME, FAILED, exchange.reason, NOW_MS + 90_000, True)]
+    file = WarcFile()
+    file.members += [Zstd().compress(b"".join(pieces)) for pieces in written]
+    server = observe(tmp_path, file, {SITE: {"failures": 1}})
+    assert (server["failures"], server["requests"], server["last_request_at_ms"]) == (2, 1, NOW_MS + 70)
+    assert server["ready_at_ms"] == (NOW_MS + 2070 if record == "response" else 0)
 
 
 def ask_to_wait(status: int, text: str) -> bytes:
