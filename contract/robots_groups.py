@@ -16,6 +16,7 @@ _SPELLINGS = {
     b"sitemap": SITEMAP, b"site-map": SITEMAP, b"crawl-delay": DELAY, b"crawldelay": DELAY, b"crawl delay": DELAY,
 }
 _DIRECTIVE = re.compile(rb"(%s)[^\s:]*(?:\s*:\s*|\s+(?=\S+\Z))(.*)" % b"|".join(_SPELLINGS), re.IGNORECASE | re.DOTALL)
+_MAYBE_SITEMAP = re.compile(rb"site-?map", re.IGNORECASE)  # most have none, and need not be read line by line
 _TOKEN = re.compile(rb"[A-Za-z_-]*")  # RFC 9309 2.2.1: 'FooBot/1.2' is named by FooBot
 _EVERYBODY = re.compile(rb"\*(?:\s|\Z)")
 _NUMBER = re.compile(rb"\d{1,12}(?:\.\d{0,12})?|\.\d{1,12}")
@@ -80,3 +81,13 @@ def note_sitemap(sitemaps: dict[str, None], value: bytes) -> None:
             sitemaps[canonicalise(value.decode("utf-8", "replace"))] = None
         except NotCanonical:
             pass
+
+
+def read_sitemaps(text: bytes) -> list[str]:
+    """The sitemaps that a robots.txt names, to whomever it speaks; canonical, each once, in its order."""
+    sitemaps: dict[str, None] = {}
+    if _MAYBE_SITEMAP.search(text.replace(b"\0", b"")):
+        for _, name, value in read_directives(text):
+            if name == SITEMAP:
+                note_sitemap(sitemaps, value)
+    return list(sitemaps)

@@ -23,7 +23,7 @@ SERVERS = schema(
     ("server", pa.string()), ("server_key", pa.uint64()), ("domain_key", pa.uint64()),
     ("robots", pa.binary()), ("robots_expires_at_ms", pa.int64()), ("delay_ms", pa.uint32()),
     ("last_request_at_ms", pa.int64()), ("ready_at_ms", pa.int64()), ("address", pa.string()), ("requests", pa.uint32()),
-    ("mean_ms", pa.uint32()), ("failures", pa.uint32()),
+    ("mean_ms", pa.uint32()), ("failures", pa.uint32()), ("sitemaps", pa.list_(pa.string())),
     nullable=("robots",),
 )
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from contract.config import Fetcher
 from contract.robots import Rules, read_answer
+from contract.robots_groups import read_sitemaps
 from contract.tables import ANSWERED, SERVERS
 from contract.url import Keys
 from stages.extractor.exchange import Exchange
@@ -36,6 +37,10 @@ class Server:
     new_total_ms: int = 0
     robots_redirects: int = 0
 
+    @property
+    def sitemaps(self) -> list[str]:
+        return read_sitemaps(self.robots or b"")
+
     def end_cycle(self) -> None:
         requests = self.requests + self.new_requests
         if self.new_requests:
@@ -47,7 +52,7 @@ class Servers:
     def __init__(self, known: pa.Table | None, keys: Keys, config: Fetcher):
         self._keys = keys
         self._config = config
-        rows = known.to_pylist() if known is not None else []
+        rows = known.drop_columns("sitemaps").to_pylist() if known is not None else []
         self._servers = {row["server"]: Server(**row) for row in rows}
 
     def note(self, exchange: Exchange) -> None:

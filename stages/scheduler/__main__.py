@@ -25,6 +25,7 @@ from contract.errors import Usage
 from contract.generation import Generation, open_generation
 from contract.log import CRAWL
 from contract.plan import Plan, read_plan
+from contract.robots_groups import read_sitemaps
 from contract.stage import expect_ours, live_with_supervisor
 from contract.tables import SERVERS, URL_LIST
 from stages.scheduler.choice import choose, server_caps
@@ -86,14 +87,17 @@ def no_revisits(rows: int) -> dict[str, np.ndarray]:
 
 
 def known_servers(crawl: Path, servers: pa.Table) -> pa.Table:
-    """Servidores: what the block knows of these servers, the text of robots.txt put in."""
+    """Servidores: what the block knows of these servers, the text of robots.txt put in, and the sitemaps that it names."""
     position = column(servers, "robots_text")
     has = np.flatnonzero(position != NO_TEXT)
     texts = read_texts(crawl / names.TEXT, names.segment, position[has], column(servers, "robots_length")[has])
-    robots = np.full(len(servers), None, object)
-    robots[has] = np.array([*texts, None], object)[:-1]  # numpy would make an array of one kind of bytes otherwise
-    columns = {field.name: servers.column(field.name) for field in SERVERS if field.name != "robots"}
-    return pa.table({**columns, "robots": pa.array(robots, pa.binary())}).select(SERVERS.names).cast(SERVERS)
+    robots: list[bytes | None] = [None] * len(servers)
+    for place, text in zip(has.tolist(), texts):
+        robots[place] = text
+    columns = {field.name: servers.column(field.name) for field in SERVERS if field.name not in ("robots", "sitemaps")}
+    sitemaps = [read_sitemaps(text or b"") for text in robots]
+    columns |= {"robots": pa.array(robots, pa.binary()), "sitemaps": pa.array(sitemaps, SERVERS.field("sitemaps").type)}
+    return pa.table(columns).select(SERVERS.names).cast(SERVERS)
 
 
 if __name__ == "__main__":

@@ -161,7 +161,7 @@ def list_table(listed: dict[str, int]) -> pa.Table:
 
 def server_table(listed: dict[str, int], known: dict[str, dict]) -> pa.Table:
     blank = {"robots": None, "robots_expires_at_ms": 0, "delay_ms": 0, "last_request_at_ms": 0, "ready_at_ms": 0, "address": "", "requests": 0,
-             "mean_ms": 0, "failures": 0}
+             "mean_ms": 0, "failures": 0, "sitemaps": []}
     rows = []
     for name in dict.fromkeys(server_of(url) for url in listed):
         server = KEYS.server(name)

@@ -84,6 +84,19 @@ def test_encoded_robots(tmp_path, body, headers):
     assert observe(tmp_path, WarcFile().robots(SITE, body, headers=headers), {})["robots"] == DISALLOW
 
 
+@pytest.mark.parametrize("ask, sitemaps", [
+    (lambda file: None, ["http://example.com/old.xml"]),
+    (lambda file: file.robots(SITE, b"Sitemap: http://example.com/new.xml\nSitemap: HTTP://EXAMPLE.com/new.xml\nSitemap: x"), ["http://example.com/new.xml"]),
+    (lambda file: file.robots(SITE, b"Disallow: /"), []), (lambda file: file.robots(SITE, b"", 404), []),
+    (lambda file: file.robots(SITE, b"Sitemap: http://example.com/sorry.xml", 503, outcome=FAILED), ["http://example.com/old.xml"]),
+])
+def test_sitemaps_are_those_of_the_rules_in_force(tmp_path, ask, sitemaps):
+    file = WarcFile()
+    ask(file)
+    assert observe(tmp_path, file, {SITE: {"robots": b"Sitemap: http://example.com/old.xml", "sitemaps": ["http://stale.example/"]}})["sitemaps"] == sitemaps
+    assert observe(tmp_path, WarcFile(), {})["sitemaps"] == []
+
+
 def test_robots_expire(tmp_path):
     assert observe(tmp_path, WarcFile().robots(SITE, b""), {})["robots_expires_at_ms"] == NOW_MS + 1000 + 1500
 

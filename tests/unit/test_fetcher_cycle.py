@@ -47,7 +47,7 @@ class SmallCycle:
             write_table(self.folder / names.SCHEDULER / names.URL_LIST, pa.Table.from_pylist(rows, URL_LIST))
             write_table(self.folder / names.SCHEDULER / names.SERVERS, pa.Table.from_pylist([{
                 "server": name, "server_key": 3, "domain_key": 1, "robots": None, "robots_expires_at_ms": 0, "delay_ms": 0,
-                "last_request_at_ms": 0, "ready_at_ms": 0, "address": "", "requests": 0, "mean_ms": 0, "failures": 0,
+                "last_request_at_ms": 0, "ready_at_ms": 0, "address": "", "requests": 0, "mean_ms": 0, "failures": 0, "sitemaps": [],
                 **(servers or {}).get(name, {}),
             } for name in dict.fromkeys(map(server_of, urls))], SERVERS))
             manifest["stage"] = names.SCHEDULER

@@ -9,7 +9,7 @@ import pytest
 from protego import Protego
 
 from contract.robots import WORK_MAX, Answer, Rules, find_target, read_answer
-from contract.robots_groups import SITEMAPS_MAX
+from contract.robots_groups import SITEMAPS_MAX, read_sitemaps
 from contract.warc import HttpMessage
 from synthweb.robots import BARRED, LATE, ORDINARY
 
@@ -191,6 +191,8 @@ def test_sitemaps_stand_anywhere_and_are_canonical():
     assert Rules(text.encode("latin-1"), "coletor").sitemaps == ("http://site.test/s.xml", "https://other.test/a%20b", "http://site.test/%EF%BF%BD")
     many = b"".join(b"Sitemap: http://site.test/%d\n" % n for n in range(SITEMAPS_MAX + 5))
     assert len(Rules(many, "coletor").sitemaps) == SITEMAPS_MAX
+    for one in (text.encode("latin-1"), many, b"\xff\xfe" + "Sitemap: http://site.test/s".encode("utf-16-le"), b"Disallow: /sitemap", b""):
+        assert read_sitemaps(one) == list(Rules(one, "coletor").sitemaps)
 
 
 def test_the_rule_that_decided_is_told():

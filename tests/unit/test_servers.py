@@ -1,5 +1,8 @@
 """When a server may be listed again: failures back off, then it is given up; a long pause or one that it asked for is waited for."""
 
+import subprocess
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -15,6 +18,7 @@ from tests.small_crawl import NOW_MS, Page, SmallCrawl
 
 CONFIG = Config(fetcher=Fetcher(server_failures_max=3, delay_s=5.0), verifier=Verifier(server_backoff_s=60.0, server_backoffs_max=2))
 LAST = 1_000_000
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def one_server(failures: int = 0, delay_ms: int = 0, ready_at_ms: int = 0) -> dict[str, np.ndarray]:
@@ -74,3 +78,22 @@ def test_the_next_plan_knows_when_a_server_is_ready(tmp_path):
     assert read_table(folder / names.SERVERS, SERVERS).column("ready_at_ms").to_pylist() == [ready_at_ms]
     generation = open_generation(small.crawl.path, 0, plan.generation)
     assert sorted(generation.servers.column("ready_at_ms").to_pylist()) == [0, ready_at_ms]
+
+
+def test_the_scheduler_tells_the_sitemaps_of_the_stored_robots_txt(tmp_path):
+    """The text is what is kept; a table of sitemaps beside it could only disagree."""
+    small = SmallCrawl(tmp_path / "crawl", blocks=1)
+    small.seed(["http://mapped.example/", "http://mapped.example/2", "http://plain.example/"])
+    small.absorb_all()
+    plan = small.plan(CRAWL, 0)
+    small.schedule(plan)
+    seen = {"robots": b"User-agent: *\nSitemap: http://mapped.example/s.xml\n", "sitemaps": ["http://another.example/"]}
+    small.harvest(plan, {}, servers={"http://mapped.example": seen})
+    small.verify(plan)
+    plan = small.plan(CRAWL, 0)
+    small.schedule(plan)
+    path = small.crawl.path / names.cycle(plan.cycle) / names.SCHEDULER / names.SERVERS
+    found = {row["server"]: row["sitemaps"] for row in read_table(path, SERVERS).to_pylist()}
+    assert found == {"http://mapped.example": ["http://mapped.example/s.xml"], "http://plain.example": []}
+    shown = subprocess.run([ROOT / "bin/show", path], capture_output=True, text=True)
+    assert shown.returncode == 0 and 'sitemaps=["http://mapped.example/s.xml"]' in shown.stdout, shown.stderr
