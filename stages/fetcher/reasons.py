@@ -11,8 +11,8 @@ REJECT_DOMAINS, REJECT_EXTENSIONS = "reject_domains", "reject_extensions"
 # Refusals are our own doing: nobody is asked again, and no server is blamed.
 REFUSALS = frozenset((FORBIDDEN_ADDRESS, EXCLUDED_TYPE, TOO_BIG, REJECT_DOMAINS, REJECT_EXTENSIONS))
 
-# Failures that may be over in a minute. One that took all the time it was given is left to a later cycle.
-TEMPORARY = frozenset((DNS_TIMEOUT, CONNECTION_REFUSED, UNREACHABLE, TIMEOUT_CONNECT, DISCONNECT, EMPTY, HTTP_429, HTTP_5XX))
+# Failures that may be over in a minute. One that took all the time it was given is left to a later cycle, and so is a look-up.
+TEMPORARY = frozenset((CONNECTION_REFUSED, UNREACHABLE, TIMEOUT_CONNECT, DISCONNECT, EMPTY, HTTP_429, HTTP_5XX))
 
 # Failures of one address that another address of the same host may not share.
 OF_ADDRESS = frozenset((CONNECTION_REFUSED, UNREACHABLE, TIMEOUT_CONNECT))

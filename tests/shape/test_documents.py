@@ -10,6 +10,7 @@ import pytest
 from contract import config, errors, log, names, tables
 from contract import generation as generation_format
 from contract.warc import FINAL, OUTCOME, REASON, ROBOTS, TIMES
+from stages.fetcher import reasons
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FORMATS = (ROOT / "docs/formats.md").read_text()
@@ -43,6 +44,16 @@ def test_every_file_name_is_documented():
 def test_every_state_is_documented():
     assert [state for state in tables.STATES if state not in FORMATS] == []
     assert [state for state in tables.STATES if state.replace("_", " ") not in STATES] == []
+
+
+def test_the_table_of_reasons_is_that_of_the_fetcher():
+    """Every word, its outcome, and whether the same cycle asks again."""
+    told = re.findall(r"^\| (\w+) \| (failed|refused) \| (yes|no) \| .+ \|$", FORMATS.partition("### Reasons")[2], re.M)
+    words = [value for name, value in vars(reasons).items() if name.isupper() and isinstance(value, str)]
+    assert sorted(told) == sorted([
+        (tables.ROBOTS, tables.REFUSED, "no"),
+        *((word, tables.REFUSED if word in reasons.REFUSALS else tables.FAILED, "yes" if word in reasons.TEMPORARY else "no") for word in words),
+    ])
 
 
 def test_every_exit_code_is_documented():
