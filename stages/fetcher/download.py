@@ -155,6 +155,9 @@ class Download:
     def _may_start(self, now_ms: int) -> bool:
         return not self.stop.is_wanted and now_ms < self._ends_at_ms
 
+    def _has_room(self, now_ms: int) -> bool:
+        return self._may_start(now_ms) and self._engine.has_bandwidth and self._repository.queued <= QUEUED_MAX
+
     def _is_finished(self, now_ms: int) -> bool:
         if self._engine.in_flight:
             return self.stop.is_overdue(now_ms)
@@ -167,7 +170,7 @@ class Download:
         waits_s = [IDLE_MAX_S]
         if (due_in_s := self._repository.sync_due_in_s(now_ms)) is not None:
             waits_s.append(due_in_s)
-        if self._may_start(now_ms) and self._engine.in_flight < self._transfers_max:
+        if self._has_room(now_ms) and self._engine.in_flight < self._transfers_max:
             if self._arrivals.can_advance:
                 waits_s.append(0.0)
             if (next_at_ms := self._politeness.next_at()) is not None:
@@ -175,7 +178,7 @@ class Download:
         return min(waits_s)
 
     def _start_what_may(self, now_ms: int, nursery: trio.Nursery) -> None:
-        if not self._may_start(now_ms) or not self._engine.has_bandwidth or self._repository.queued > QUEUED_MAX:
+        if not self._has_room(now_ms):
             return
         self._arrivals.advance(now_ms, TURNS_AT_ONCE, lambda host: nursery.start_soon(self._resolve, host))
         for _ in range(TURNS_AT_ONCE):

@@ -9,8 +9,9 @@ follows a redirect, keeps a cookie or uses a proxy. Every address is judged once
 connection that turns out dead libcurl would send the request a second time by itself, without the pause that we owe
 the server: a second sending is refused, and the exchange ends as one that was cut off.
 
-Time limits for an answer are ours, not libcurl's: while the bandwidth is used up sockets are not read, and that time
-counts against nobody.
+While the bandwidth is used up, a transfer whose next piece of a body arrives is paused, with that piece in libcurl's
+hands, and goes on in its turn. So the bandwidth is overdrawn by one read a transfer at most, however many have something
+to read at once. Time limits for an answer are ours, not libcurl's: time in a pause counts against nobody.
 """
 
 import errno
@@ -19,6 +20,7 @@ import select
 import socket
 import ssl
 import time
+from collections import deque
 from collections.abc import Callable
 
 import pycurl
@@ -110,7 +112,7 @@ class Engine:
         self._slow_bytes = config.slow_bytes_per_s * config.slow_s
         self._sweep_every_s = min(SWEEP_MAX_S, config.total_timeout_s / SWEEPS_PER_LIMIT, config.slow_s / SWEEPS_PER_LIMIT)
         self._swept_at_s = time.monotonic()
-        self._held_s = 0.0  # time in all during which nothing was read for want of bandwidth
+        self._paused: deque[Transfer] = deque()  # for want of bandwidth, those first that have waited longest
         self._epoll = select.epoll()
         self._watched: set[int] = set()
         self._timer_at_s: float | None = None
@@ -133,8 +135,8 @@ class Engine:
         return self._bandwidth.wait_s(time.monotonic()) <= 0
 
     def start(self, exchange: Exchange) -> None:
-        transfer = self._idle.pop() if self._idle else Transfer(self._options, self._is_allowed, self._bandwidth)
-        transfer.prepare(exchange, time.monotonic(), self._held_s)
+        transfer = self._idle.pop() if self._idle else Transfer(self._options, self._is_allowed, self._bandwidth, self._paused)
+        transfer.prepare(exchange, time.monotonic())
         self._busy[transfer.curl] = transfer
         self._multi.add_handle(transfer.curl)
 
@@ -142,12 +144,11 @@ class Engine:
         """Waits until a transfer can go on, wake() is called or the time is over; then does what there is to do."""
         now_s = time.monotonic()
         if (hold_s := self._bandwidth.wait_s(now_s)) > 0:
-            await self._nap_for(min(hold_s, wait_s), self._hold_back)
-            self._held_s += time.monotonic() - now_s
-        else:
-            for descriptor, events in await self._poll(now_s, wait_s):
-                if descriptor in self._watched:  # else closed while an earlier one of these was handled
-                    self._multi.socket_action(descriptor, to_curl(events))
+            wait_s = min(wait_s, hold_s)
+        for descriptor, events in await self._poll(now_s, wait_s):
+            if descriptor in self._watched:  # else closed while an earlier one of these was handled
+                self._multi.socket_action(descriptor, to_curl(events))
+        self._go_on()
         if self._timer_at_s is not None and time.monotonic() >= self._timer_at_s:
             self._timer_at_s = None
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
@@ -160,19 +161,19 @@ class Engine:
             return events
         if self._timer_at_s is not None:
             wait_s = min(wait_s, self._timer_at_s - now_s)
-        await self._nap_for(wait_s, self._await_readable)
+        with trio.move_on_after(max(0.0, wait_s)) as self._nap:
+            await trio.lowlevel.wait_readable(self._epoll.fileno())
+        self._nap = None
         return self._epoll.poll(0, EVENTS_MAX)
 
-    async def _nap_for(self, nap_s: float, until: Callable) -> None:
-        with trio.move_on_after(max(0.0, nap_s)) as self._nap:
-            await until()
-        self._nap = None
-
-    async def _await_readable(self) -> None:
-        await trio.lowlevel.wait_readable(self._epoll.fileno())
-
-    async def _hold_back(self) -> None:
-        await trio.sleep_forever()
+    def _go_on(self) -> None:
+        """Lets paused transfers read on, in turn, while there is bandwidth."""
+        while self._paused and self.has_bandwidth:
+            transfer = self._paused.popleft()
+            try:
+                transfer.resume()
+            except pycurl.error as error:  # our own callback wants no more of it
+                self._end(transfer.curl, reason_of(error.args[0], str(error)))
 
     def wake(self) -> None:
         if self._nap is not None:
@@ -214,13 +215,15 @@ class Engine:
             return
         self._swept_at_s = now_s
         for transfer in list(self._busy.values()):
-            if now_s - transfer.started_at_s - (self._held_s - transfer.held_s) >= self._total_timeout_s:
+            if now_s - transfer.started_at_s - transfer.held_by(now_s) >= self._total_timeout_s:
                 self._end(transfer.curl, TIMEOUT_TOTAL)
-            elif now_s - transfer.measured_at_s >= self._slow_s and transfer.was_slow(now_s, self._held_s, self._slow_bytes):
+            elif now_s - transfer.measured_at_s >= self._slow_s and transfer.was_slow(now_s, self._slow_bytes):
                 self._end(transfer.curl, TOO_SLOW)
 
     def _retire(self, curl: pycurl.Curl) -> None:
         transfer = self._busy.pop(curl)
+        if transfer.is_paused:
+            self._paused.remove(transfer)
         self._multi.remove_handle(curl)
         transfer.exchange = None  # a handle at rest must not keep a page in memory
         self._idle.append(transfer)
@@ -257,9 +260,10 @@ def to_curl(events: int) -> int:
 class Transfer:
     """A libcurl handle, used for one exchange after another."""
 
-    def __init__(self, options: dict, is_allowed: Callable[[str], bool], bandwidth: Bandwidth):
+    def __init__(self, options: dict, is_allowed: Callable[[str], bool], bandwidth: Bandwidth, paused: deque["Transfer"]):
         self._is_allowed = is_allowed
         self._bandwidth = bandwidth
+        self._paused = paused
         self._trouble = ""  # what our own callbacks had against it
         self._failure: OSError | None = None
         self.exchange: Exchange | None = None
@@ -271,12 +275,12 @@ class Transfer:
         self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open_socket)
         self.curl.setopt(pycurl.PREREQFUNCTION, self._before_request)
 
-    def prepare(self, exchange: Exchange, now_s: float, held_s: float) -> None:
-        """`held_s` is the time in all that reading was held back until now."""
+    def prepare(self, exchange: Exchange, now_s: float) -> None:
         self.exchange, self._trouble, self._failure = exchange, "", None
         self.started_at_s = self.measured_at_s = now_s
-        self.held_s = self.measured_held_s = held_s
-        self.measured_bytes = 0
+        self._held_s = self._measured_held_s = 0.0  # in pauses that are over
+        self._paused_at_s: float | None = None
+        self._measured_bytes = 0
         origin, setopt = exchange.origin, self.curl.setopt
         setopt(pycurl.URL, origin.url)
         setopt(pycurl.REQUEST_TARGET, exchange.target)
@@ -285,11 +289,24 @@ class Transfer:
         setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS if origin.is_tls else pycurl.CURL_HTTP_VERSION_1_1)
         setopt(pycurl.FORBID_REUSE, not exchange.keeps)
 
-    def was_slow(self, now_s: float, held_s: float, least_bytes: float) -> bool:
+    @property
+    def is_paused(self) -> bool:
+        return self._paused_at_s is not None
+
+    def held_by(self, now_s: float) -> float:
+        """For how long it has been paused in all."""
+        return self._held_s + (now_s - self._paused_at_s if self.is_paused else 0.0)
+
+    def resume(self) -> None:
+        """Takes the piece that waits, and reads on; pycurl.error where nothing more is wanted of the answer."""
+        self._held_s, self._paused_at_s = self.held_by(time.monotonic()), None
+        self.curl.pause(pycurl.PAUSE_CONT)
+
+    def was_slow(self, now_s: float, least_bytes: float) -> bool:
         """Whether less came since the last measurement than should have; a time in which we held back does not count."""
-        received, held = self.exchange.received_bytes, held_s > self.measured_held_s
-        slow = received - self.measured_bytes < least_bytes and not held
-        self.measured_at_s, self.measured_bytes, self.measured_held_s = now_s, received, held_s
+        received, held_s = self.exchange.received_bytes, self.held_by(now_s)
+        slow = received - self._measured_bytes < least_bytes and held_s == self._measured_held_s
+        self.measured_at_s, self._measured_bytes, self._measured_held_s = now_s, received, held_s
         return slow
 
     def finish(self, trouble: str) -> Exchange:
@@ -329,6 +346,11 @@ class Transfer:
         return len(line) if self.exchange.take_header(line) else -1
 
     def _take_body(self, piece: bytes) -> int:
+        now_s = time.monotonic()
+        if self._bandwidth.wait_s(now_s) > 0:
+            self._paused_at_s = now_s
+            self._paused.append(self)
+            return pycurl.WRITEFUNC_PAUSE
         self._bandwidth.take(len(piece))
         try:
             return len(piece) if self.exchange.take_body(piece) else -1
