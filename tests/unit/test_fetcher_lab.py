@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -46,6 +47,8 @@ class Seen:
     raw: bytes
     started_s: float
     ended_s: float = 0.0
+    connection: int = 0  # of this server, counted from 1
+    address: str = ""  # that it came to
 
     @property
     def target(self) -> str:
@@ -56,12 +59,44 @@ class Seen:
         return re.search(rb"\r\nHost: ([^\r:]*)", self.raw)[1].decode()
 
 
+class Connections:
+    """How many connections servers had open at once, as the kernel tells: one that the client has closed does not count,
+    even where the server has not looked yet."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._open: list[tuple[str, socket.socket]] = []
+        self.most = 0
+        self.most_of_address: Counter[str] = Counter()
+
+    def note(self, connection: socket.socket) -> None:
+        """Takes a connection that was accepted; the server gives it back to forget() before it closes it."""
+        with self._lock:
+            self._open.append((connection.getsockname()[0], connection))
+            counts = Counter(address for address, known in self._open if is_established(known))
+            self.most = max(self.most, counts.total())
+            self.most_of_address |= counts
+
+    def forget(self, connection: socket.socket) -> None:
+        with self._lock:
+            self._open = [(address, known) for address, known in self._open if known is not connection]
+
+
+def is_established(connection: socket.socket) -> bool:
+    try:
+        return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == 1  # tcpi_state, tcp(7)
+    except OSError:
+        return False  # closed by the test's own answer, or gone on as TLS
+
+
 class RawServer:
     """Answers each request with the bytes that `answer` gives for it, or leaves the connection to what it returns."""
 
     def __init__(self, answer: Callable[[Seen], bytes | Callable[[socket.socket], None]], address: str = "127.0.0.1",
-                 tls: ssl.SSLContext | None = None, dwell_s: float = 0.0):
+                 tls: ssl.SSLContext | None = None, dwell_s: float = 0.0, connections: Connections | None = None):
         self._answer = answer
+        self.connections = connections or Connections()  # one for several servers counts those of all
+        self._accepted = 0
         self._tls = tls
         self._dwell_s = dwell_s  # before an answer, so that requests at the same time meet
         self._closing = threading.Event()
@@ -95,21 +130,27 @@ class RawServer:
                 connection, _ = self._listener.accept()
             except OSError:
                 return
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+            self._accepted += 1
+            self.connections.note(connection)
+            threading.Thread(target=self._serve, args=(connection, self._accepted), daemon=True).start()
 
-    def _serve(self, connection: socket.socket) -> None:
-        connection.settimeout(PATIENCE_S)
+    def _serve(self, accepted: socket.socket, number: int) -> None:
+        accepted.settimeout(PATIENCE_S)
+        connection = accepted
         try:
-            with connection:
+            with accepted:
                 if self._tls:
-                    connection = self._tls.wrap_socket(connection, server_side=True)
+                    connection = self._tls.wrap_socket(accepted, server_side=True)
                 with connection:
-                    while self._exchange(connection):
-                        pass
+                    try:
+                        while self._exchange(connection, number):
+                            pass
+                    finally:
+                        self.connections.forget(accepted)
         except OSError:
             pass  # the client went away, which is its right
 
-    def _exchange(self, connection: socket.socket) -> bool:
+    def _exchange(self, connection: socket.socket, number: int) -> bool:
         """Answers a request; whether another may follow on the same connection."""
         raw = b""
         while b"\r\n\r\n" not in raw:
@@ -117,7 +158,7 @@ class RawServer:
             if not piece:
                 return False
             raw += piece
-        seen = Seen(raw, time.monotonic())
+        seen = Seen(raw, time.monotonic(), connection=number, address=connection.getsockname()[0])
         with self._changed:
             self.seen.append(seen)
             self._busy += 1
@@ -149,8 +190,9 @@ def pages_of(pages: dict[str, bytes], robots: bytes = NO_ROBOTS):
 
 
 def settings_for(folder: Path, hosts: dict[str, str], **settings) -> Fetcher:
+    """`hosts` tells the address of each name, or several, with blanks between them."""
     hosts_file = folder.parent / f"{folder.name}.hosts"
-    hosts_file.write_text("".join(f"{address} {name}\n" for name, address in hosts.items()))
+    hosts_file.write_text("".join(f"{address} {name}\n" for name, addresses in hosts.items() for address in addresses.split()))
     return Fetcher(**{
         "contact": "https://example.org/bot", "delay_s": 0.0, "connect_timeout_s": 5.0, "total_timeout_s": 10.0,
         "delay_response_factor": 0.0, "retries_max": 0, "allow_private_addresses": True, "hosts_file": str(hosts_file), "cycle_max_s": PATIENCE_S, **settings,
