@@ -39,6 +39,7 @@ from stages.fetcher.stopping import Clock, Stop, say
 QUEUED_MAX = 512  # exchanges that wait to be written, before no more is asked for
 TURNS_AT_ONCE = 500  # hosts served, and URLs refused, before sockets and signals get their turn
 IDLE_MAX_S = 0.5  # the pace of progress
+BREAK_OFF_SPARE_S = 1.0  # after which what is still in flight at the end of a cycle was held up by ourselves
 KEEP_MAX_MS = 60_000  # a connection that rests longer is closed: servers close theirs by then
 
 
@@ -94,6 +95,8 @@ class Download:
         past = [event for event in history.past if job.takes(event.robots_for or server_of(event.url))]
         began_at_ms = self._began_at_ms = self._clock.now_ms()
         self._ends_at_ms = began_at_ms + max(0, round(config.cycle_max_s * 1000) - history.active_ms)
+        # A transfer has this time left at the end, unless it waits for bandwidth, for which there is no limit.
+        self._breaks_off_at_ms = self._ends_at_ms + round((config.total_timeout_s + BREAK_OFF_SPARE_S) * 1000)
         self.ledger = Ledger(job.urls, job.earlier, past, config.retries_max, job.on_final)
         is_resumed = history.next_number > 0
         hosts = gather_work(job.urls, job.known, past, config, began_at_ms, is_resumed=is_resumed)
@@ -160,7 +163,7 @@ class Download:
 
     def _is_finished(self, now_ms: int) -> bool:
         if self._engine.in_flight:
-            return self.stop.is_overdue(now_ms)
+            return self.stop.is_overdue(now_ms) or now_ms >= self._breaks_off_at_ms
         if not self._may_start(now_ms):
             return True
         next_at_ms = self._politeness.next_at()
@@ -181,7 +184,8 @@ class Download:
         if not self._has_room(now_ms):
             return
         self._arrivals.advance(now_ms, TURNS_AT_ONCE, lambda host: nursery.start_soon(self._resolve, host))
-        for _ in range(TURNS_AT_ONCE):
+        # While transfers wait for bandwidth one more begins as they go on: none has to wait for a long body, and few crowd in.
+        for _ in range(1 if self._engine.is_throttled else TURNS_AT_ONCE):
             if self._engine.in_flight >= self._transfers_max or (host := self._politeness.take(now_ms)) is None:
                 return
             if not self._ask(host, now_ms):
@@ -286,7 +290,7 @@ class Download:
     def _may_keep(self, host: HostWork, server: Server) -> bool:
         """Whether the connection is kept: if the next request comes soon, and the address has room for one more beside it."""
         keepers = self._keepers.setdefault(network_of(host.address), set())
-        if not server.urls or server.drops_connections or host.pause_ms > KEEP_MAX_MS:
+        if not server.urls or server.drops_connections or server.is_on_probation or host.pause_ms > KEEP_MAX_MS:
             keepers.discard(server.name)
         elif len(keepers) < self._config.connections_per_address_max - 1:
             keepers.add(server.name)

@@ -134,6 +134,10 @@ class Engine:
     def has_bandwidth(self) -> bool:
         return self._bandwidth.wait_s(time.monotonic()) <= 0
 
+    @property
+    def is_throttled(self) -> bool:
+        return bool(self._paused)
+
     def start(self, exchange: Exchange) -> None:
         transfer = self._idle.pop() if self._idle else Transfer(self._options, self._is_allowed, self._bandwidth, self._paused)
         transfer.prepare(exchange, time.monotonic())
@@ -142,13 +146,13 @@ class Engine:
 
     async def wait(self, wait_s: float) -> None:
         """Waits until a transfer can go on, wake() is called or the time is over; then does what there is to do."""
+        self._go_on()
         now_s = time.monotonic()
         if (hold_s := self._bandwidth.wait_s(now_s)) > 0:
             wait_s = min(wait_s, hold_s)
         for descriptor, events in await self._poll(now_s, wait_s):
             if descriptor in self._watched:  # else closed while an earlier one of these was handled
                 self._multi.socket_action(descriptor, to_curl(events))
-        self._go_on()
         if self._timer_at_s is not None and time.monotonic() >= self._timer_at_s:
             self._timer_at_s = None
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)

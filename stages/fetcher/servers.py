@@ -51,6 +51,11 @@ class Server:
         return bool(self.urls) and not self.is_left_alone and not self.is_away
 
     @property
+    def is_on_probation(self) -> bool:
+        """Whether it failed, and one more failure ends it."""
+        return 0 < self.failures == self._config.server_failures_max - 1
+
+    @property
     def needs_robots(self) -> bool:
         return self._robots_text is None
 
