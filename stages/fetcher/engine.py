@@ -61,6 +61,7 @@ REASONS = {
         pycurl.E_SSL_PINNEDPUBKEYNOTMATCH, pycurl.E_SSL_INVALIDCERTSTATUS, pycurl.E_USE_SSL_FAILED,
     ), TLS),
 }
+BROKEN_OFF = (DISCONNECT, EMPTY, UNREACHABLE)
 # libcurl gives one code (56) to broken connections and to these, and tells them apart in the message only.
 REASONS_BY_MESSAGE = (("Too large response headers", TOO_LONG_HEADERS), ("chunk", BAD_HTTP))
 
@@ -318,9 +319,12 @@ class Transfer:
             raise self._failure
         exchange, getinfo = self.exchange, self.curl.getinfo
         connected_s = getinfo(pycurl.APPCONNECT_TIME if exchange.origin.is_tls else pycurl.CONNECT_TIME)
+        self._bandwidth.take(exchange.header_bytes)
         exchange.times_ms["connect"] = round(connected_s * 1000)
         exchange.times_ms["first_byte"] = round(getinfo(pycurl.STARTTRANSFER_TIME) * 1000)
         exchange.times_ms["total"] = round((time.monotonic() - self.started_at_s) * 1000)
+        if trouble in BROKEN_OFF and exchange.origin.is_tls and not exchange.is_sent and getinfo(pycurl.CONNECT_TIME):
+            trouble = TLS  # in the middle of the handshake
         exchange.end(self._trouble or trouble)
         return exchange
 
@@ -345,11 +349,10 @@ class Transfer:
         exchange.is_sent = True
         return pycurl.PREREQFUNC_OK
 
-    def _take_header(self, line: bytes) -> int:
-        self._bandwidth.take(len(line))
-        return len(line) if self.exchange.take_header(line) else -1
+    def _take_header(self, line: bytes) -> int | None:
+        return None if self.exchange.take_header(line) else -1  # none: all of it
 
-    def _take_body(self, piece: bytes) -> int:
+    def _take_body(self, piece: bytes) -> int | None:
         now_s = time.monotonic()
         if self._bandwidth.wait_s(now_s) > 0:
             self._paused_at_s = now_s
@@ -357,7 +360,7 @@ class Transfer:
             return pycurl.WRITEFUNC_PAUSE
         self._bandwidth.take(len(piece))
         try:
-            return len(piece) if self.exchange.take_body(piece) else -1
+            return None if self.exchange.take_body(piece) else -1
         except OSError as error:  # a body that had to go to disk; libcurl's callbacks must not raise
             self._failure = error
             return -1

@@ -76,7 +76,7 @@ class Exchange:
         self._limits = limits
         self._lines: list[bytes] = []
         self._head = b""
-        self._header_bytes = 0
+        self.header_bytes = 0
         self._has_head = False
         self._refusal = ""
 
@@ -94,7 +94,7 @@ class Exchange:
 
     @property
     def received_bytes(self) -> int:
-        return self._header_bytes + self.body.size_bytes
+        return self.header_bytes + self.body.size_bytes
 
     @property
     def what(self) -> str:
@@ -127,8 +127,8 @@ class Exchange:
         """Takes a header line as it arrives; false where nothing more of the answer is wanted."""
         if self._has_head:
             return True  # a trailer: not part of the head any more, and nobody reads it
-        self._header_bytes += len(line)
-        if self._header_bytes > self._limits.header_max_bytes:
+        self.header_bytes += len(line)
+        if self.header_bytes > self._limits.header_max_bytes:
             return False
         if line in (b"\r\n", b"\n"):
             self._end_head()
@@ -172,14 +172,14 @@ class Exchange:
 
     def end(self, trouble: str) -> None:
         """Decides the outcome; `trouble` is the reason why the transfer broke off, or nothing."""
-        if self._header_bytes > self._limits.header_max_bytes:
+        if self.header_bytes > self._limits.header_max_bytes:
             trouble = TOO_LONG_HEADERS
         elif self._refusal:
             trouble, self.truncated = self._refusal, UNSPECIFIED
         elif self.truncated == LENGTH:
             trouble = ""  # we broke it off ourselves, and what is kept is an answer
         elif not trouble and not self._has_head:
-            trouble = DISCONNECT if self._header_bytes else EMPTY
+            trouble = DISCONNECT if self.header_bytes else EMPTY
         if self._has_head and not self.status:
             trouble = BAD_HTTP
         if trouble and self.has_answer and not self.truncated:

@@ -18,8 +18,8 @@ DIGEST = "sha1:" + "A" * 32
 def test_attempts_that_are_repeated_count_for_the_server_and_end_nothing(tmp_path):
     first = WarcFile()
     first.answer(HOME, http(b"<a href=wrong>", 503), FAILED, "http_5xx", final=False, total=100)
-    first.no_answer(HOME, FAILED, "timeout", final=False, total=200)
-    first.no_answer(SITE + "/b", FAILED, "connect", final=False, total=300)
+    first.no_answer(HOME, FAILED, "timeout", final=False, total=200, address="192.0.2.1")
+    first.no_answer(SITE + "/b", FAILED, "connect", final=False, total=300, address="192.0.2.1")
     second = WarcFile().no_answer(HOME, FAILED, "dns", final=False).answer(HOME, http(b"<a href=x>"), total=400)
     cycle = Cycle(tmp_path / "crawl", {HOME: 0, SITE + "/b": 0}, first, second, known={SITE: {"failures": 2}})
     tables = cycle.extract()
@@ -33,7 +33,9 @@ def test_attempts_that_are_repeated_count_for_the_server_and_end_nothing(tmp_pat
 
 
 def test_failures_in_a_row_include_attempts_that_are_repeated(tmp_path):
-    file = WarcFile().no_answer(HOME, FAILED, "timeout", final=False).no_answer(HOME, FAILED, "timeout")
+    file = WarcFile()
+    for is_final in (False, True):
+        file.no_answer(HOME, FAILED, "timeout", final=is_final, address="192.0.2.1")
     tables = Cycle(tmp_path / "crawl", {HOME: 0}, file, known={SITE: {"failures": 2}}).extract()
     assert tables.servers()[SITE]["failures"] == 4
     row, = tables.rows(names.COLLECTED)
