@@ -3,6 +3,7 @@
 import re
 from datetime import timezone
 from email.utils import parsedate_to_datetime
+from math import ceil
 
 STATUSES = (429, 503)
 WAIT_MAX_S = 86_400  # a server that asks for more than a day gets a day
@@ -23,4 +24,4 @@ def read_wait_s(status: int, text: str, now_ms: int) -> int:
         wait_s = (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp() - now_ms / 1000
     except (ValueError, TypeError, OverflowError, IndexError):
         return 0
-    return max(0, min(round(wait_s), WAIT_MAX_S))
+    return max(0, min(ceil(wait_s), WAIT_MAX_S))

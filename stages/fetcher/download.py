@@ -299,12 +299,16 @@ class Download:
     def _on_done(self, exchange: Exchange) -> None:
         now_ms = self._clock.now_ms()
         host, server = self._asked.pop(exchange)
+        host.addresses_dead = host.addresses_dead + 1 if exchange.reason in OF_ADDRESS else 0
         if exchange.was_cut_off:
+            server.drops_connections = True
+            self._put_back(host, server, exchange)
+        elif 0 < host.addresses_dead < len(host.addresses):
             self._put_back(host, server, exchange)
         else:
             self._record(server, exchange)
         if exchange.status in (429, 503):
-            host.slow_down(now_ms, exchange.retry_after_s(now_ms))
+            host.slow_down(now_ms, exchange.retry_after_s(now_ms), round(self._config.delay_s * 1000))
         elif exchange.outcome == ANSWERED:
             host.speed_up(now_ms)
         if not server.needs_robots and server.has_more:
@@ -314,8 +318,8 @@ class Download:
         self._go_on(host, exchange, now_ms)
 
     def _put_back(self, host: HostWork, server: Server, exchange: Exchange) -> None:
-        """A kept connection was dead, which is nobody's failure (RFC 9112 9.3.1): the next request takes a new one."""
-        server.drops_connections = True
+        """Nobody's failure: a kept connection was dead (RFC 9112 9.3.1), or an address of a name that has others. It is asked
+        again after the pause, on a new connection or at the next address."""
         if not exchange.is_robots:
             server.urls.appendleft(exchange.url)
         elif server.is_away:

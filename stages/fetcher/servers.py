@@ -114,6 +114,7 @@ class HostWork(Host):
         self.errands: deque[Server] = deque()
         self.is_active = False  # being resolved, waiting for its turn, or asked
         self.addresses: list[Address] = []
+        self.addresses_dead = 0  # found so one after the other, up to now
         self.expires_at_ms = 0
         self.dns_ms = 0
         self.rested_since_ms = 0
@@ -145,9 +146,9 @@ class HostWork(Host):
         self.rest_at_least(delay_ms)
         self.rest_until(rested_at(self.rested_since_ms, delay_ms))
 
-    def slow_down(self, now_ms: int, retry_after_s: int) -> None:
-        """Rests as long as the server asked, or else twice as long as before."""
-        self._slow_ms = min(max(SLOW_LEAST_MS, 2 * max(self._slow_ms, self.pause_ms)), SLOW_MOST_MS)
+    def slow_down(self, now_ms: int, retry_after_s: int, delay_ms: int) -> None:
+        """Rests as long as the server asked, or else twice as long as before, when it was the configured delay at least."""
+        self._slow_ms = min(max(SLOW_LEAST_MS, 2 * max(self._slow_ms, self.pause_ms, delay_ms)), SLOW_MOST_MS)
         self.rest_until(rested_at(now_ms, max(self._slow_ms, retry_after_s * 1000)))
 
     def speed_up(self, now_ms: int) -> None:

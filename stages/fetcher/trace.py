@@ -219,7 +219,7 @@ class Trace:
         """The rests that begin after a request, as in a crawl."""
         now_ms = self._clock.now_ms()
         if exchange.status in (429, 503):
-            host.slow_down(now_ms, exchange.retry_after_s(now_ms))
+            host.slow_down(now_ms, exchange.retry_after_s(now_ms), round(self._config.delay_s * 1000))
         elif exchange.outcome == ANSWERED:
             host.speed_up(now_ms)
         host.rested_since_ms = now_ms
