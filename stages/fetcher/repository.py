@@ -21,7 +21,8 @@ from storage.frames import AT_ONCE_BYTES, Gzip, Zstd
 from storage.publish import ASIDE, FORMAT, encode_json, make_folder, put, sync_folder
 
 SYNCED = f"{ASIDE}synced-"  # and the number of the first file that it is about
-BATCH_MAX = 512  # exchanges that are written together
+BATCH_MAX = 512  # exchanges that are written together ...
+BATCH_MAX_BYTES = 8 << 20  # ... or bodies of this size: while they are written they are in memory, mapped, and compressed
 JOINED_MAX_BYTES = 4 << 20  # members up to this are written in one call; larger ones are not copied for that
 
 
@@ -119,13 +120,22 @@ class Repository:
         self._is_writing = True
         async with self._pen:
             while self._queue:
-                batch, self._queue = self._queue[:BATCH_MAX], self._queue[BATCH_MAX:]
+                batch = self._take_batch()
                 exchanges = [list(encode(*arguments)) for _, encode, arguments in batch]
                 await trio.to_thread.run_sync(self._append_batch, exchanges, now_ms, limiter=self._writers)
                 for exchange, _, _ in batch:
                     if exchange is not None:
                         exchange.body.release()
         self._is_writing = False
+
+    def _take_batch(self) -> list[tuple]:
+        count = size_bytes = 0
+        while count < min(BATCH_MAX, len(self._queue)) and size_bytes < BATCH_MAX_BYTES:
+            exchange = self._queue[count][0]
+            size_bytes += exchange.body.size_bytes if exchange is not None else 0
+            count += 1
+        batch, self._queue = self._queue[:count], self._queue[count:]
+        return batch
 
     def _append_batch(self, exchanges: list[list[tuple]], now_ms: int) -> None:
         """Appends the records of exchanges, given as their pieces. Runs in a thread."""
