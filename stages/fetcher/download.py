@@ -111,11 +111,12 @@ class Download:
         self._bodies = Bodies(job.folder, config.bodies_memory_max_bytes)
         self._progress = Progress(names.FETCHER)
         self.stop = Stop(self._clock)
-        self._transfers_max = min(config.transfers_max, self._count_connections())
+        connections_max = self._count_connections()
+        self._transfers_max = min(config.transfers_max, connections_max)
         first_number = history.next_number if job.first_number is None else job.first_number
         about = About(self._agent, job.part_of, history.attempts + 1, config)
         self._repository = self.ledger.repository = Repository(job.folder, first_number, about, job.step, job.dictionary)
-        self._engine = Engine(config, gate.lets_text, self._on_done)
+        self._engine = Engine(config, connections_max, gate.lets_text, self._on_done)
         if history.next_number == 0 or (hosts and began_at_ms < self._ends_at_ms):
             self._repository.open_file(began_at_ms)
 

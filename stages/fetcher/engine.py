@@ -101,7 +101,7 @@ def make_options(config: Fetcher) -> dict:
 
 
 class Engine:
-    def __init__(self, config: Fetcher, is_allowed: Callable[[str], bool], on_done: Callable[[Exchange], None],
+    def __init__(self, config: Fetcher, connections_max: int, is_allowed: Callable[[str], bool], on_done: Callable[[Exchange], None],
                  watch: Callable[[str, bytes], None] | None = None):
         self._options = make_options(config)
         if watch is not None:
@@ -124,8 +124,8 @@ class Engine:
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
         # Kept connections count as well: where the budget is full, libcurl closes the one that was idle longest.
-        self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, config.connections_max)
-        self._multi.setopt(pycurl.M_MAXCONNECTS, config.connections_max)
+        self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, connections_max)
+        self._multi.setopt(pycurl.M_MAXCONNECTS, connections_max)
 
     @property
     def in_flight(self) -> int:

@@ -90,7 +90,7 @@ class Trace:
         self._bodies = Bodies(Path(tempfile.gettempdir()), self._config.bodies_memory_max_bytes)
         self._wire = Wire(self._config.header_max_bytes)
         self._ended: list[Exchange] = []
-        self._engine = Engine(self._config, self._gate.lets_text, self._ended.append, self._wire.take)
+        self._engine = Engine(self._config, 1, self._gate.lets_text, self._ended.append, self._wire.take)
         self._page_limits, self._robots_limits = limits_of(self._config)
         self._hosts: dict[str, HostWork] = {}
         self._home = self._host_of(url)

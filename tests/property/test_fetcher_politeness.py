@@ -6,6 +6,7 @@ from hypothesis import given, settings, strategies as st
 
 from contract.config import DELAY_SCOPES, Fetcher
 from stages.fetcher.politeness import Host, Politeness
+from stages.fetcher.servers import SLOW_LEAST_MS, SLOW_MOST_MS, HostWork
 from stages.fetcher.slots import MemorySlots
 
 hosts = st.lists(
@@ -57,3 +58,31 @@ def test_pauses_hold_and_nobody_starves(given_hosts, scope, delay_ms, transfers_
         requests.sort()
         for (_, ended_ms, pause_ms), (started_ms, _, _) in zip(requests, requests[1:]):
             assert started_ms >= ended_ms + pause_ms
+
+
+answers = st.lists(st.one_of(st.none(), st.integers(0, 5000)), max_size=40)  # an answer, or a refusal and its Retry-After in s
+
+
+@settings(max_examples=150, deadline=None)
+@given(answers, st.integers(0, 20_000), st.integers(0, 20_000))
+def test_a_server_s_pauses_follow_what_it_says(said, delay_ms, crawl_delay_ms):
+    """At least what it asks for, at least twice the last pause of its own, within bounds, and forgotten in the end."""
+    host, now_ms = HostWork("a"), 0
+    host.rest_at_least(crawl_delay_ms)
+    own_ms = 0  # the pause that our own doubling has come to
+    for retry_after_s in said:
+        if retry_after_s is None:
+            host.speed_up(now_ms)
+            own_ms //= 2
+            assert host.ready_at_ms <= now_ms + own_ms + 1
+        else:
+            host.slow_down(now_ms, retry_after_s, delay_ms)
+            own_ms = min(max(SLOW_LEAST_MS, 2 * max(own_ms, delay_ms, crawl_delay_ms)), SLOW_MOST_MS)
+            assert host.ready_at_ms == now_ms + max(own_ms, retry_after_s * 1000) + 1
+        now_ms = max(now_ms, host.ready_at_ms)
+    for _ in range(12):
+        host.speed_up(now_ms)
+        now_ms = max(now_ms, host.ready_at_ms)
+    before_ms = host.ready_at_ms
+    host.speed_up(now_ms + 1)
+    assert host.ready_at_ms == before_ms

@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from contract import names, warc
+from stages.fetcher.descriptors import DESCRIPTORS_SPARE
 from synthweb.latency import LatencyServers
 from tests.unit.test_fetcher_lab import (
     NO_ROBOTS, PATIENCE_S, ROOT, RawServer, fetch, finals_in, ok, outcome_of, override, run_fetcher,
@@ -147,6 +148,25 @@ def test_a_disk_that_fills_while_bodies_go_there_ends_the_attempt_and_not_the_ne
     assert done.returncode == 0, done.stderr
     finals = finals_in(tmp_path / "disk" / "out")
     assert [warc.parse_response(finals[url].block).body == body(number) for number, url in enumerate(urls)] == [True] * 4
+
+
+def test_a_low_limit_on_open_files_lowers_what_is_kept_as_well(tmp_path):
+    """Connections at rest are open files too; without room for them URLs fail, and then page files."""
+    room = 8
+    hosts = {f"h{number}.test": f"127.0.0.{number + 1}" for number in range(150)}
+    with RawServer(lambda seen: NO_ROBOTS if seen.target == "/robots.txt" else ok(), "0.0.0.0") as server:
+        urls = [f"http://{name}:{server.port}/{number}" for number in range(2) for name in hosts]
+        (tmp_path / "hosts").write_text("".join(f"{address} {name}\n" for name, address in hosts.items()))
+        (tmp_path / "urls.txt").write_text("\n".join(urls))
+        words = [tmp_path / "urls.txt", "--out", tmp_path / "out", *override(
+            delay_s=0.3, hosts_file=tmp_path / "hosts", allow_private_addresses=True, delay_response_factor=0)]
+        done = subprocess.run([
+            "/bin/sh", "-c", f'ulimit -n {DESCRIPTORS_SPARE + room} && exec "$0" -m stages.fetcher "$@"', sys.executable, *map(str, words)],
+            cwd=ROOT, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and f"leaves room for {room} connections" in done.stderr, done.stderr
+        assert server.connections.most == room
+    counts = json.loads((tmp_path / "out" / names.MANIFEST).read_text())["counts"]
+    assert counts["answered"] == len(urls) and counts["failed"] == 0
 
 
 def test_thousands_of_servers_in_bounded_memory(tmp_path):

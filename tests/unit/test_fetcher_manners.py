@@ -13,6 +13,7 @@ import pytest
 from contract import warc
 from stages.fetcher.bodies import Bodies
 from stages.fetcher.exchange import Exchange, Limits, Origin
+from stages.fetcher.resume import read_history
 from stages.fetcher.servers import SLOW_LEAST_MS, SLOW_MOST_MS, HostWork
 from tests.unit.test_fetcher_lab import (
     NO_ROBOTS, PATIENCE_S, RawServer, fetch, finals_in, ok, outcome_of, override, records_in, run_fetcher, start_fetcher,
@@ -59,9 +60,9 @@ def test_the_cycle_ends_with_transfers_in_flight_and_the_rest_not_reached(tmp_pa
         hosts = {f"h{number}.test": f"127.0.0.{number + 1}" for number in range(5)}
         urls = [f"http://{name}:{server.port}/{number}" for number in range(3) for name in hosts]
         before_s = time.monotonic()
-        result = fetch(tmp_path / "out", urls, hosts, cycle_max_s=0.5, total_timeout_s=1.0)
-        assert 1.0 <= time.monotonic() - before_s < 4.0
-        assert all(seen.started_s - before_s < 0.8 for seen in server.seen)
+        result = fetch(tmp_path / "out", urls, hosts, cycle_max_s=0.5, total_timeout_s=1.5)
+        assert 1.5 <= time.monotonic() - before_s < 6.0
+        assert all(seen.started_s - before_s < 1.4 for seen in server.seen)
     assert result.counts["failed"] == 5 and result.counts["not_reached"] == 10
     assert_books_balance(result, tmp_path / "out")
 
@@ -202,7 +203,7 @@ def test_a_slow_answer_is_followed_by_a_pause_of_its_length(tmp_path):
     with RawServer(Script(), dwell_s=0.2) as server:
         fetch(tmp_path / "out", [f"http://one.test:{server.port}/{n}" for n in range(3)], HOSTS, delay_response_factor=2.0, delay_s=0.05)
         for before, after in pairwise(server.seen):
-            assert after.started_s - before.ended_s >= 2.0 * (before.ended_s - before.started_s) - 0.05
+            assert after.started_s - before.ended_s >= 2.0 * (before.ended_s - before.started_s) - 0.005
 
 
 @pytest.mark.parametrize("scope,hosts,rests", [
@@ -281,11 +282,14 @@ def test_killed_between_a_failure_and_its_retry_the_books_stay_exact(tmp_path):
             delay_s=0.02, hosts_file=hosts_file, allow_private_addresses=True, retries_max=2, sync_every_pages=1, server_failures_max=100)]
         process = start_fetcher(*command)
         server.wait_for(4)  # robots.txt, two failures, and the one that is held
+        deadline_s = time.monotonic() + PATIENCE_S
+        while {past.url for past in read_history(out, cut=False).past if not past.is_robots} != set(urls[:2]):
+            assert time.monotonic() < deadline_s
+            threading.Event().wait(0.01)
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=PATIENCE_S)
         held.set()
-        left = {record.url: record.get(warc.OUTCOME) for record in records_in(out) if record.url in urls}
-        assert set(left) <= set(urls[:2]) and not finals_in(out), "tried, and not at an end"
+        assert not finals_in(out), "tried, and not at an end"
         done = run_fetcher(*command)
         assert done.returncode == 0, done.stderr
         assert server.targets.count("/a") == 3 and server.targets.count("/b") == 3, "the tries before the kill count"
