@@ -83,11 +83,13 @@ class Together:
     def __init__(self, pages: int, body=body_of):
         self._barrier = threading.Barrier(pages)
         self._body = body
+        self.is_over = False  # from then on each is answered at once
 
     def __call__(self, seen):
         if seen.target == "/robots.txt":
             return NO_ROBOTS
-        self._barrier.wait(PATIENCE_S)
+        if not self.is_over:
+            self._barrier.wait(PATIENCE_S)
         return ok(self._body(int(seen.target[1:])))
 
 
@@ -135,7 +137,8 @@ def test_a_disk_that_fills_while_bodies_go_there_ends_the_attempt_and_not_the_ne
     resize = small_disk(tmp_path / "disk", 3_000)
     hosts = {f"h{number}.test": f"127.0.0.{number + 1}" for number in range(4)}
     (tmp_path / "hosts").write_text("".join(f"{address} {name}\n" for name, address in hosts.items()))
-    with RawServer(Together(4, body), "0.0.0.0") as server:
+    together = Together(4, body)
+    with RawServer(together, "0.0.0.0") as server:
         urls = [f"http://{name}:{server.port}/{number}" for number, name in enumerate(hosts)]
         (tmp_path / "urls.txt").write_text("\n".join(urls))
         command = [tmp_path / "urls.txt", "--out", tmp_path / "disk" / "out", *override(
@@ -144,6 +147,7 @@ def test_a_disk_that_fills_while_bodies_go_there_ends_the_attempt_and_not_the_ne
         assert full.returncode == 75 and "No space left on device" in full.stderr and "run it again" in full.stderr, full.stderr
         assert "Traceback" not in full.stderr and not (tmp_path / "disk" / "out" / names.MANIFEST).exists()
         resize(100_000)
+        together.is_over = True
         done = run_fetcher(*command)
     assert done.returncode == 0, done.stderr
     finals = finals_in(tmp_path / "disk" / "out")
