@@ -2,13 +2,14 @@
 
 import resource
 
-DESCRIPTORS_SPARE = 128  # for our files, bodies on disk, trio, name look-ups, the supervisor's pipes and libcurl's own
+DESCRIPTORS_SPARE = 128  # for our files, some bodies on disk, trio, name look-ups, the supervisor's pipes and libcurl's own
 
 
-def allow_connections(connections_max: int) -> int:
-    """Raises the limit on open files as far as allowed; the number of connections that it leaves room for."""
+def allow_connections(connections_max: int, bodies_max: int = 0) -> int:
+    """Raises the limit on open files as far as allowed; the number of connections that it leaves room for. Room for bodies
+    that may all be on disk at once is asked for as well, but no connection is given up for it: few ever are."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections_max + DESCRIPTORS_SPARE
+    wanted = connections_max + bodies_max + DESCRIPTORS_SPARE
     if soft != resource.RLIM_INFINITY and soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

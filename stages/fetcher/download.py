@@ -122,7 +122,7 @@ class Download:
 
     def _count_connections(self) -> int:
         wanted = self._config.connections_max
-        room = allow_connections(wanted)
+        room = allow_connections(wanted, self._config.transfers_max + 2 * QUEUED_MAX)  # on their way, queued and being written
         if room < wanted:
             say(f"the limit on open files leaves room for {room} connections, not fetcher.connections_max = {wanted}: "
                 f"`ulimit -n {wanted + 1000}` raises it where the system allows")

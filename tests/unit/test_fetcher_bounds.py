@@ -173,6 +173,22 @@ def test_a_low_limit_on_open_files_lowers_what_is_kept_as_well(tmp_path):
     assert counts["answered"] == len(urls) and counts["failed"] == 0
 
 
+def test_bodies_on_disk_are_open_files_that_the_limit_is_raised_for(tmp_path):
+    count = DESCRIPTORS_SPARE + 40
+    hosts = {f"h{number}.test": f"127.0.0.{number + 1}" for number in range(count)}
+    with RawServer(Together(count, lambda number: bytes([number]) * 60_000), "0.0.0.0") as server:
+        urls = [f"http://{name}:{server.port}/{number}" for number, name in enumerate(hosts)]
+        (tmp_path / "hosts").write_text("".join(f"{address} {name}\n" for name, address in hosts.items()))
+        (tmp_path / "urls.txt").write_text("\n".join(urls))
+        words = [tmp_path / "urls.txt", "--out", tmp_path / "out", *override(
+            delay_s=0, hosts_file=tmp_path / "hosts", allow_private_addresses=True, connections_max=count, transfers_max=count,
+            bodies_memory_max_bytes=0)]
+        done = subprocess.run(["/bin/sh", "-c", 'ulimit -S -n 256 && exec "$0" -m stages.fetcher "$@"', sys.executable, *map(str, words)],
+                              cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert len(finals_in(tmp_path / "out")) == count
+
+
 def test_thousands_of_servers_in_bounded_memory(tmp_path):
     with LatencyServers(1_500, seed=3, scale=0.2) as web:
         hosts = web.hosts()
