@@ -88,7 +88,7 @@ def parse_date(text: str) -> int:
 
 
 def format_times(times_ms: dict[str, int]) -> str:
-    return " ".join(f"{name}={times_ms.get(name, 0)}" for name in TIME_NAMES)
+    return " ".join([f"{name}={times_ms.get(name, 0)}" for name in TIME_NAMES])
 
 
 def parse_times(text: str) -> dict[str, int]:

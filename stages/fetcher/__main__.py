@@ -121,14 +121,17 @@ def fetch_list(arguments) -> int:
     keys, lines = Keys(0), Lines(config.fetcher.processes > 1)
     job = Job(arguments.out, urls, {}, config.fetcher, refuse_before(urls, config.scope, keys), arguments.list.name, MemorySlots(),
               keys.domain, lines.print, read_revisits(arguments.list))
-    with publishing(arguments.out, resume=True) as manifest:
-        result = fetch(job)
-        for url, reason in result.not_reached:
-            lines.print(url, f"not_reached:{reason}" if reason else "not_reached", 0, 0)
-        manifest.update({
-            "stage": names.FETCHER, "inputs": {arguments.list.name: describe(arguments.list)},
-            "config_digest": config.digest(), "counts": result.counts,
-        })
+    try:
+        with publishing(arguments.out, resume=True) as manifest:
+            result = fetch(job)
+            for url, reason in result.not_reached:
+                lines.print(url, f"not_reached:{reason}" if reason else "not_reached", 0, 0)
+            manifest.update({
+                "stage": names.FETCHER, "inputs": {arguments.list.name: describe(arguments.list)},
+                "config_digest": config.digest(), "counts": result.counts,
+            })
+    finally:
+        lines.flush()
     os.close(lock)
     return 0
 
@@ -155,15 +158,20 @@ class Lines:
     """One line a URL on standard output, at once for a person and at the latest after a moment for a program."""
 
     def __init__(self, is_shared: bool):
+        self._waiting: list[str] = []
         self._flushed_at_s = 0.0
         self._is_seen = is_shared or sys.stdout.isatty()  # lines of several processes must not mix
 
     def print(self, url: str, what: str, size_bytes: int, total_ms: int) -> None:
-        sys.stdout.write(f"{what} {size_bytes} {total_ms} {url}\n")
-        now_s = time.monotonic()
-        if self._is_seen or now_s - self._flushed_at_s >= FLUSH_EVERY_S:
-            self._flushed_at_s = now_s
-            sys.stdout.flush()
+        self._waiting.append(f"{what} {size_bytes} {total_ms} {url}\n")
+        if self._is_seen or time.monotonic() - self._flushed_at_s >= FLUSH_EVERY_S:
+            self.flush()
+
+    def flush(self) -> None:
+        self._flushed_at_s = time.monotonic()
+        sys.stdout.write("".join(self._waiting))
+        sys.stdout.flush()
+        self._waiting = []
 
 
 def print_nothing(url: str, what: str, size_bytes: int, total_ms: int) -> None:

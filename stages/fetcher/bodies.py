@@ -25,7 +25,7 @@ class Bodies:
 class Body:
     def __init__(self, bodies: Bodies):
         self._bodies = bodies
-        self._held = bytearray()  # not a list of pieces: a server that sends a byte at a time would make each cost fifty
+        self._held: bytes | bytearray = b""
         self._file = None
         self.size_bytes = 0
 
@@ -34,16 +34,27 @@ class Body:
         if self._file is None and not self._bodies.has_room(len(piece)):
             self._file = self._bodies.open_file()
             self._bodies.memory_bytes -= len(self._held)
-        self._held += piece
+        self._hold(piece)
         self.size_bytes += len(piece)
         if self._file is None:
             self._bodies.memory_bytes += len(piece)
         elif len(self._held) >= WRITE_BYTES:
             self._write()
 
+    def _hold(self, piece: bytes) -> None:
+        """Most bodies come in one piece, which is not copied. More are joined as they come, not kept in a list: where a server
+        sends a byte at a time each would cost fifty."""
+        if not self._held:
+            self._held = piece
+        elif isinstance(self._held, bytearray):
+            self._held += piece
+        else:
+            self._held = bytearray(self._held)
+            self._held += piece
+
     def _write(self) -> None:
         write_all(self._file, self._held)
-        self._held = bytearray()
+        self._held = b""
 
     def view(self) -> bytes | bytearray | mmap.mmap:
         """The whole body, in memory or as a mapped file."""
@@ -59,7 +70,7 @@ class Body:
         else:
             self._file.close()
             self._file = None
-        self._held = bytearray()
+        self._held = b""
 
 
 def write_all(file, data: bytes) -> None:

@@ -152,8 +152,10 @@ class Engine:
         if (hold_s := self._bandwidth.wait_s(now_s)) > 0:
             wait_s = min(wait_s, hold_s)
         for descriptor, events in await self._poll(now_s, wait_s):
-            if descriptor in self._watched:  # else closed while an earlier one of these was handled
+            if descriptor in self._watched:
                 self._multi.socket_action(descriptor, to_curl(events))
+            else:
+                self._forget(descriptor)
         if self._timer_at_s is not None and time.monotonic() >= self._timer_at_s:
             self._timer_at_s = None
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
@@ -235,16 +237,21 @@ class Engine:
 
     def _watch(self, what: int, descriptor: int, multi, data) -> None:
         if what == pycurl.POLL_REMOVE:
-            if descriptor in self._watched:
-                self._watched.discard(descriptor)
-                self._epoll.unregister(descriptor)
+            self._watched.discard(descriptor)  # but left in the epoll: a kept connection is watched again soon
             return
         events = (select.EPOLLIN if what & pycurl.POLL_IN else 0) | (select.EPOLLOUT if what & pycurl.POLL_OUT else 0)
-        if descriptor in self._watched:
+        self._watched.add(descriptor)
+        try:
             self._epoll.modify(descriptor, events)
-        else:
+        except FileNotFoundError:  # a new socket, or one whose number a closed one had
             self._epoll.register(descriptor, events)
-            self._watched.add(descriptor)
+
+    def _forget(self, descriptor: int) -> None:
+        """Takes a kept connection out of the epoll on which something happens that nobody waits for: its server closes it."""
+        try:
+            self._epoll.unregister(descriptor)
+        except OSError:
+            pass  # closed meanwhile, which takes it out as well
 
     def _set_timer(self, timeout_ms: int) -> None:
         self._timer_at_s = None if timeout_ms < 0 else time.monotonic() + timeout_ms / 1000
@@ -271,6 +278,7 @@ class Transfer:
         self._paused = paused
         self._trouble = ""  # what our own callbacks had against it
         self._failure: OSError | None = None
+        self._settings: tuple | None = None  # that the handle has from its last exchange
         self.exchange: Exchange | None = None
         self.curl = pycurl.Curl()
         for option, value in options.items():
@@ -289,8 +297,12 @@ class Transfer:
         origin, setopt = exchange.origin, self.curl.setopt
         setopt(pycurl.URL, origin.url)
         setopt(pycurl.REQUEST_TARGET, exchange.target)
-        setopt(pycurl.HTTPHEADER, exchange.headers)
         setopt(pycurl.CONNECT_TO, origin.connect_to)
+        if (settings := (origin.is_tls, exchange.keeps, exchange.headers, origin.agent)) == self._settings:
+            return  # most requests differ from the one before by no more than the above
+        self._settings = settings
+        setopt(pycurl.USERAGENT, origin.agent)
+        setopt(pycurl.HTTPHEADER, exchange.headers)
         setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS if origin.is_tls else pycurl.CURL_HTTP_VERSION_1_1)
         setopt(pycurl.FORBID_REUSE, not exchange.keeps)
 

@@ -18,6 +18,9 @@ from stages.fetcher.reasons import (
 
 LENGTH, TIME, UNSPECIFIED = "length", "time", "unspecified"  # WARC-Truncated, WARC 1.1 section 5.13
 
+KEEPING = ("Accept-Encoding: gzip, deflate, br, zstd",)
+CLOSING = (*KEEPING, "Connection: close")
+
 _STATUS_LINE = re.compile(rb"HTTP/(\d)(?:\.\d)? +(\d{3})(?: |$)")
 _TRANSFER_ENCODING = re.compile(rb"(?<=\r\n)transfer-encoding(?=[ \t]*:)", re.IGNORECASE)
 _DIGITS = re.compile(r"[0-9]{1,18}")
@@ -50,12 +53,18 @@ class Origin:
         self.is_tls = server.startswith("https:")
         self.url = server + "/"
         self.connect_to = [f"::[{address}]:{port_of(server)}" if ":" in address else f"::{address}:{port_of(server)}"]
-        self.headers = [
-            f"Host: {server.partition('//')[2]}", f"User-Agent: {agent}", "Accept: */*", "Accept-Encoding: gzip, deflate, br, zstd",
-        ]
+        self.agent = agent
+        # What libcurl writes by itself: from the URL, the User-Agent, and as its default.
+        self.request_begin = f" HTTP/1.1\r\nHost: {server.partition('//')[2]}\r\nUser-Agent: {agent}\r\nAccept: */*\r\n"
 
 
 class Exchange:
+    __slots__ = (
+        "url", "origin", "robots_for", "keeps", "target", "headers", "started_at_ms", "times_ms", "is_http2",
+        "is_sent", "was_cut_off", "status", "outcome", "reason", "truncated", "body", "header_bytes", "_limits", "_lines", "_head",
+        "_has_head", "_refusal",
+    )
+
     def __init__(self, origin: Origin, url: str, limits: Limits, bodies: Bodies, *, robots_for: str = "", keeps: bool = False,
                  conditions: tuple[str, ...] = ()):
         self.url = url
@@ -63,8 +72,9 @@ class Exchange:
         self.robots_for = robots_for  # the server whose robots.txt is asked for, or nothing
         self.keeps = keeps  # the connection, for the next request to this server
         self.target = url[len(origin.server):]
-        self.headers = [*origin.headers, *conditions] if keeps else [*origin.headers, *conditions, "Connection: close"]
-        self.is_conditional = bool(conditions)
+        self.headers = KEEPING if keeps else CLOSING  # those that libcurl does not write by itself
+        if conditions:
+            self.headers = (*self.headers, *conditions)
         self.started_at_ms = 0
         self.times_ms: dict[str, int] = {}
         self.is_http2 = False
@@ -104,7 +114,7 @@ class Exchange:
     def request_block(self) -> bytes:
         """The bytes of the request, as libcurl sends them over HTTP/1.1; HTTP/2 has no Connection header."""
         lines = [line for line in self.headers if not (self.is_http2 and line.startswith("Connection:"))]
-        return "\r\n".join([f"GET {self.target} HTTP/1.1", *lines, "", ""]).encode("ascii")
+        return "\r\n".join([f"GET {self.target}{self.origin.request_begin}{lines[0]}", *lines[1:], "", ""]).encode("ascii")
 
     def response_head(self) -> bytes:
         """Status line and headers as they came, line ends made CRLF, the header that no longer holds renamed."""

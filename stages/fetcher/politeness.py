@@ -99,11 +99,15 @@ class Politeness:
         return None
 
     def _claim(self, host: Host, now_ms: int) -> bool:
+        late, late_at_ms = None, now_ms
         for rest in host.rests:
             if rest.is_busy:
                 self._wait_for(host, rest, now_ms)
                 return False
-        late = self._find_late(host, now_ms)
+            if (ready_at_ms := self._ready_at(rest, now_ms)) > late_at_ms:
+                late, late_at_ms = rest, ready_at_ms
+        if late is None:
+            late = self._find_held(host.rests[1], now_ms)
         if late is not None:
             if host.sent_by is not late:
                 self._send_another(host, now_ms)
@@ -114,16 +118,12 @@ class Politeness:
             rest.is_busy = True
         return True
 
-    def _find_late(self, host: Host, now_ms: int) -> Rest | None:
-        """The rest that has not rested for longest, or none, and then the address is held against other processes."""
-        late = max(host.rests, key=lambda rest: self._ready_at(rest, now_ms))
-        if self._ready_at(late, now_ms) > now_ms:
-            return late
-        address = host.rests[1]
+    def _find_held(self, address: Rest, now_ms: int) -> Rest | None:
+        """Holds an address against other processes; the address itself where one of them asks it, or has since we looked."""
         if not self._slots.hold(address.slot):
             address.ready_at_ms = now_ms + BUSY_ELSEWHERE_MS
             return address
-        if self._ready_at(address, now_ms) > now_ms:  # another process has asked it since we looked
+        if self._ready_at(address, now_ms) > now_ms:
             self._slots.release(address.slot, None)
             return address
         return None
