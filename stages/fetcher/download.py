@@ -148,7 +148,7 @@ class Download:
                     self._tell()
             self._break_off()
             await self._repository.write(self._clock.now_ms())
-            await self._repository.sync(self._clock.now_ms())
+            await self._repository.sync(self._clock.now_ms(), is_last=True)
             nursery.cancel_scope.cancel()
         self._tell()
 

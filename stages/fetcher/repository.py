@@ -1,7 +1,7 @@
 """Repositorio_de_Paginas: WARC files that grow by whole exchanges, rotate at a size and are synced in a thread.
 
 Records are queued as exchanges end, then compressed and written together, in their order, by a thread. An exchange is
-request record and response record next to each other, or one metadata record where no answer came. After each sync the file `.aside-synced-NNNNN` says up to where the records are safe; resume.py trusts them up to
+request record and response record next to each other, or one metadata record where no answer came. Once a second of syncs the file `.aside-synced-NNNNN` says up to where the records are safe; resume.py trusts them up to
 there and cuts what is torn behind. Several processes may write into one folder, each its own files with its own mark.
 """
 
@@ -23,6 +23,7 @@ from storage.publish import ASIDE, FORMAT, encode_json, make_folder, put, sync_f
 SYNCED = f"{ASIDE}synced-"  # and the number of the first file that it is about
 BATCH_MAX = 512  # exchanges that are written together ...
 BATCH_MAX_BYTES = 8 << 20  # ... or bodies of this size: while they are written they are in memory, mapped, and compressed
+MARK_EVERY_MS = 1_000  # three syncs of small files for one of the pages': not at each
 JOINED_MAX_BYTES = 4 << 20  # members up to this are written in one call; larger ones are not copied for that
 
 
@@ -77,6 +78,7 @@ class Repository:
         self._files: list[PageFile] = []  # those not yet synced and closed; the last one is written to
         self._unsynced_pages = 0
         self._unsynced_since_ms = 0
+        self._marked_at_ms = 0
         self._queue: list[tuple] = []  # (exchange or none, its encoder, what that is called with), in order
         self._pen, self._turn = trio.Lock(), trio.Lock()
         self._writers, self._syncers = trio.CapacityLimiter(1), trio.CapacityLimiter(1)  # a thread each
@@ -123,6 +125,7 @@ class Repository:
                 batch = self._take_batch()
                 exchanges = [list(encode(*arguments)) for _, encode, arguments in batch]
                 await trio.to_thread.run_sync(self._append_batch, exchanges, now_ms, limiter=self._writers)
+                self._unsynced_pages += len(batch)
                 for exchange, _, _ in batch:
                     if exchange is not None:
                         exchange.body.release()
@@ -150,7 +153,6 @@ class Repository:
                 self._append(waiting, now_ms)
                 waiting, waiting_bytes = [], 0
         self._append(waiting, now_ms)
-        self._unsynced_pages += len(exchanges)
 
     @property
     def _room_bytes(self) -> int:
@@ -194,27 +196,30 @@ class Repository:
             return 0.0
         return self._config.sync_every_s - (now_ms - self._unsynced_since_ms) / 1000
 
-    async def sync(self, now_ms: int) -> None:
-        """Makes durable what has been written up to now."""
+    async def sync(self, now_ms: int, *, is_last: bool = False) -> None:
+        """Makes durable what has been written up to now. The mark may lag: it is a promise that all before it is whole."""
         self._is_syncing = True
+        is_marked = is_last or now_ms - self._marked_at_ms >= MARK_EVERY_MS
         async with self._turn:
             pages = self._unsynced_pages
             sizes = [(file, file.size_bytes) for file in self._files]
-            await trio.to_thread.run_sync(self._sync_files, sizes, limiter=self._syncers)
+            await trio.to_thread.run_sync(self._sync_files, sizes, is_marked, limiter=self._syncers)
             self._close_full()
             self._unsynced_pages -= pages
             self._unsynced_since_ms = now_ms
+            if is_marked:
+                self._marked_at_ms = now_ms
         self._is_syncing = False
 
-    def _sync_files(self, sizes: list[tuple[PageFile, int]]) -> None:
+    def _sync_files(self, sizes: list[tuple[PageFile, int]], is_marked: bool) -> None:
         """The files first, then the mark that vouches for them. Runs in a thread."""
         for file, size_bytes in sizes:
-            os.fsync(file.descriptor)
+            os.fdatasync(file.descriptor)
             if not file.synced_bytes:
                 sync_folder(self._pages)
             file.synced_bytes = size_bytes
             self._mark[f"{file.number:05d}"] = size_bytes
-        if sizes:
+        if sizes and is_marked:
             put(self._mark_path, encode_json({"format": FORMAT, "files": self._mark}))
 
     def _close_full(self) -> None:
