@@ -1,8 +1,9 @@
-"""Repositorio_de_Paginas: WARC files that grow by whole exchanges, rotate at a size and are synced in a thread.
+"""Repositorio_de_Paginas: WARC files that grow by whole exchanges, rotate at a size, and are written and synced in threads.
 
-Records are queued as exchanges end, then compressed and written together, in their order, by a thread. An exchange is
-request record and response record next to each other, or one metadata record where no answer came. Once a second of syncs the file `.aside-synced-NNNNN` says up to where the records are safe; resume.py trusts them up to
-there and cuts what is torn behind. Several processes may write into one folder, each its own files with its own mark.
+Records are queued as exchanges end, then compressed and written together, in their order. An exchange is a request record
+and a response record next to each other, or one metadata record where no answer came. The mark `.aside-synced-NNNNN` says
+up to where the records are safe; resume.py trusts them up to there and cuts what is torn behind. Several processes may
+write into one folder, each its own files with its own mark.
 """
 
 import json
