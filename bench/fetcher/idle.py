@@ -1,8 +1,7 @@
 """What idle sockets cost: the same pages with and without many servers that never answer.
 
-Where a site's address shares a slot of the fetcher's table of pauses with a silent server's (a hash decides), the site waits until
-that one has ended. So a few more silent servers are offered than sockets are wanted, and pages that had to wait are left
-out of the rate and told.
+A few more silent servers are offered than sockets are wanted, since some may not be connected yet when counting begins. Pages
+that came only after the silent ones had hung up would be left out of the rate and told.
 """
 
 import math

@@ -95,7 +95,7 @@ def measure_idle(scale: Scale, ours: Ours, urls: list[str], idle_sites: list[Sit
         waited.append(waiting)
     ratio = median(slow / fast for fast, slow in zip(without, beside))
     print(f"idle sockets: {median(without):,.0f} pages/s without, {median(beside):,.0f} while {scale.idle_sockets} or more sockets are open to servers that "
-          f"accept and never answer; {median(waited):,.0f} pages left out, for their address shares a slot with one of those", flush=True)
+          f"accept and never answer; {median(waited):,.0f} pages left out, for they came only after those had hung up", flush=True)
     return {"idle_sockets_ratio": round(ratio, 3), "idle_sockets": scale.idle_sockets, "pages_per_s_beside_idle": round(median(beside)),
             "pages_waited_beside_idle": round(median(waited))}
 

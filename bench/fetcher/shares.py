@@ -17,10 +17,10 @@ GROUPS = [(name, re.compile(pattern)) for name, pattern in (
     ("DNS", r"/dns/|stages/fetcher/(resolver|arrivals|hosts_file|addresses)\.py|getaddrinfo|ipaddress\.py|~:.*'_?socket\.socket'"),
     ("robots", r"contract/robots\w*\.py"),
     ("writing and syncing", r"~:.*posix\.\w*(write|sync|open|rename|link|close|stat)|BufferedWriter|storage/publish\.py|stages/fetcher/repository\.py"),
-    ("WARC records", r"contract/warc\w*\.py|uuid\.py|urandom|datetime"),
+    ("WARC records", r"contract/warc\w*\.py|stages/fetcher/records\.py|uuid\.py|urandom|datetime"),
     ("reading the list", r"stages/fetcher/(url_list|choice)\.py|contract/url\.py|ada_url|cffi"),
     ("trio and epoll", r"/trio/|/outcome/|select\.epoll|[Cc]ontext"),
-    ("exchange and engine", r"stages/fetcher/(exchange|engine|bodies)\.py"),
+    ("exchange and engine", r"stages/fetcher/(exchange|engine|bodies|bandwidth)\.py"),
 )]
 REST = "loop, politeness and the rest"
 
