@@ -36,7 +36,7 @@ from stages.fetcher.servers import HostWork, Known, Server, gather_work
 from stages.fetcher.slots import FileSlots, MemorySlots, network_of
 from stages.fetcher.stopping import Clock, Stop, say
 
-QUEUED_MAX = 512  # exchanges that wait to be written, before no more is asked for
+QUEUED_MAX = 1_000  # exchanges that wait to be written, before no more is asked for
 TURNS_AT_ONCE = 500  # hosts served, and URLs refused, before sockets and signals get their turn
 IDLE_MAX_S = 0.5  # the pace of progress
 BREAK_OFF_SPARE_S = 1.0  # after which what is still in flight at the end of a cycle was held up by ourselves

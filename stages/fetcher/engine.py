@@ -34,7 +34,7 @@ from stages.fetcher.reasons import (
     TOO_LONG_HEADERS, TOO_SLOW, UNREACHABLE,
 )
 
-EVENTS_MAX = 64  # sockets handled before time, bandwidth and new requests are looked at again
+EVENTS_MAX = 32  # sockets handled before time, bandwidth and new requests are looked at again
 SWEEPS_PER_LIMIT = 8  # a time limit is exceeded by at most an eighth ...
 SWEEP_MAX_S = 0.5  # ... or by this
 READ_BYTES = 64 << 10  # most pages in one piece
