@@ -150,7 +150,7 @@ def load(path: Path | None = None, overrides: list[str] | None = None) -> Config
         raise BadConfiguration(f"{source}: expected TOML, found {error}") from None
     for text in overrides or []:
         apply_override(tables, text)
-    return from_tables(tables, str(source))
+    return from_tables(tables, f"{source} with --set" if overrides else str(source))
 
 
 def apply_override(tables: dict, text: str) -> None:
@@ -196,7 +196,7 @@ def read_value(part, value, place: str):
         return expect(value, isinstance(value, bool), place, "true or false")
     if isinstance(default, tuple):
         good = isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
-        expect(value, good, place, "a list of strings")
+        expect(value, good, place, 'a list of strings, as in ["one", "two"]')
         allowed = part.metadata["allowed"]
         return tuple(expect(value, not allowed or set(value) <= set(allowed), place, f"some of {allowed}"))
     if isinstance(default, str):
@@ -251,10 +251,10 @@ def check_pairs(config: Config, source: str) -> None:
 
 def require_contact(config: Fetcher) -> None:
     """BadConfiguration where site owners could not reach who crawls them; asked before any server is."""
-    if not config.contact:
+    if "@" not in config.contact and "://" not in config.contact:
         raise BadConfiguration(
-            "fetcher.contact: expected a page or mail address where site owners reach you, found none; it goes into every "
-            "request's User-Agent. Set it in [fetcher] of the configuration, or: --set fetcher.contact=https://example.org/crawler"
+            f"fetcher.contact: expected a page or mail address where site owners reach you, found {config.contact or 'none'}; it goes into "
+            "every request's User-Agent. Set it in [fetcher] of the configuration, or: --set fetcher.contact=https://example.org/crawler"
         )
 
 

@@ -14,7 +14,7 @@ from contract.errors import Usage
 from contract.generation import SERVERS_FILE, Generation, open_generation
 from contract.log import positions, read_entry
 from contract.tables import STATES
-from contract.warc import PageReader
+from contract.warc import ANSWERS, PageReader, parse_response
 from storage.arrays import read_small_array
 from storage.errors import Damaged
 from storage.frames import dictionary_id
@@ -118,7 +118,7 @@ def iterate_records(path: Path) -> Rows:
         profile = {"profile": record.get("WARC-Profile").rpartition("/")[2]} if record.type == "revisit" else {}
         yield {"offset": record.offset, "length": record.length, "type": record.type, **profile, "url": record.url,
                **{name.removeprefix("coletor-"): value for name, value in record.headers.items() if name.startswith("coletor-")},
-               "bytes": len(record.block)}
+               **({"status": parse_response(record.block).status} if record.type in ANSWERS else {}), "bytes": len(record.block)}
 
 
 def iterate_text(path: Path) -> Rows:

@@ -7,7 +7,7 @@ A turn that was interrupted is gone on with, and that is the turn. Prints a word
 nothing is due. From cron, --quiet prints errors only; while another run works on the same crawl
 folder it exits 75. --stop-after ends after one stage, so that the next can be run alone.
 
-Example: bin/seed --crawl mine https://example.org/ && bin/run-cycle --crawl mine
+Example: bin/seed --crawl mine https://example.org/ && bin/run-cycle --crawl mine --set fetcher.contact=https://example.org/crawler
 """
 
 import sys

@@ -50,7 +50,7 @@ def main() -> int:
     crawl = create(arguments.crawl, config.blocks.first)
     leave(crawl.path, urls)
     print(f"{len(urls)} URLs left in {crawl.path / names.INBOX} ({len(bad)} bad lines passed over); "
-          f"next: bin/run-cycle{given(arguments)}")
+          f"next: bin/run-cycle{given(arguments)}{'' if config.fetcher.contact else ' --set fetcher.contact=https://your.site/crawler'}")
     return 0
 
 

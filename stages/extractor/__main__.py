@@ -22,7 +22,7 @@ Exit codes: 0 done (a cycle: also when it was done before); 64 usage; 65 damaged
 78 bad configuration.
 
 Example:
-  bin/fetcher urls.txt --out pages
+  bin/fetcher urls.txt --out pages --set fetcher.contact=https://example.org/bot
   bin/extractor pages --set extractor.obey_nofollow=false
   bin/show pages/extractor/UrlsExtraidas.parquet
 """

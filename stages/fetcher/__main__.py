@@ -9,6 +9,7 @@ A cycle is fixed by its plan; the scheduler must have run. The output is cycles/
 Repositorio_de_Paginas/00000.warc.zst ... and manifest.json, which appears last: until then run the same command again
 and it goes on where it was. For a list of your own, each URL gets a line on standard output: its status, or the
 reason why there is none, bytes, milliseconds, URL; `not_reached` where time ran out, or with the reason why its robots.txt could not be had.
+There is no time limit for such a list unless fetcher.cycle_max_s is set, by --set or in a --config FILE.
 
 Every server is asked for robots.txt first; one request at a time goes to a host and to an address, with a pause of
 at least fetcher.delay_s. Loopback and private addresses are refused unless fetcher.allow_private_addresses is set.
@@ -29,30 +30,24 @@ Example:
   bin/fetcher --trace https://example.org/ --set fetcher.contact=https://example.org/bot
 """
 
-import fcntl
-import os
-import sys
-import time
 from pathlib import Path
 
 from contract import crawl_folder, names
 from contract.command import add_configuration, load_configuration, make_parser, run, setting_aside
 from contract.config import Fetcher, require_contact
-from contract.errors import TryLater, Usage
+from contract.errors import Usage
 from contract.plan import CRAWL, read_plan
 from contract.stage import describe_inputs, expect_ours, live_with_supervisor, open_inputs
-from contract.url import Keys
 from stages.fetcher import dictionary
 from stages.fetcher.choice import refuse_before
 from stages.fetcher.download import Job
-from stages.fetcher.slots import FileSlots, MemorySlots
+from stages.fetcher.own_list import fetch_own_list
+from stages.fetcher.slots import FileSlots
 from stages.fetcher.stopping import say
 from stages.fetcher.team import fetch
 from stages.fetcher.trace import trace
-from stages.fetcher.url_list import read_known_servers, read_list, read_revisits, read_scheduled
+from stages.fetcher.url_list import read_known_servers, read_revisits, read_scheduled
 from storage.publish import describe, is_published, make_folder, publishing
-
-FLUSH_EVERY_S = 0.5
 
 
 def main() -> int:
@@ -69,7 +64,7 @@ def main() -> int:
         return trace(arguments.trace, load_configuration(arguments))
     if (arguments.list is None) == (arguments.cycle is None):
         raise Usage("name either a cycle (--cycle ID) or a list of URLs (LIST --out DIR); see bin/fetcher --help")
-    return fetch_cycle(arguments) if arguments.list is None else fetch_list(arguments)
+    return fetch_cycle(arguments) if arguments.list is None else fetch_own_list(arguments)
 
 
 def fetch_cycle(arguments) -> int:
@@ -109,69 +104,11 @@ def fetch_cycle(arguments) -> int:
     return 0
 
 
-def fetch_list(arguments) -> int:
-    if arguments.out is None:
-        raise Usage("--out DIR: name the folder for the pages of your list")
-    config = load_configuration(arguments)
-    expect_ours(arguments.out, [names.PAGES])
-    urls = read_list(arguments.list)
-    require_contact(config.fetcher)
-    make_folder(arguments.out)
-    lock = hold_folder(arguments.out)
-    keys, lines = Keys(0), Lines(config.fetcher.processes > 1)
-    job = Job(arguments.out, urls, {}, config.fetcher, refuse_before(urls, config.scope, keys), arguments.list.name, MemorySlots(),
-              keys.domain, lines.print, read_revisits(arguments.list))
-    try:
-        with publishing(arguments.out, resume=True) as manifest:
-            result = fetch(job)
-            for url, reason in result.not_reached:
-                lines.print(url, f"not_reached:{reason}" if reason else "not_reached", 0, 0)
-            manifest.update({
-                "stage": names.FETCHER, "inputs": {arguments.list.name: describe(arguments.list)},
-                "config_digest": config.digest(), "counts": result.counts,
-            })
-    finally:
-        lines.flush()
-    os.close(lock)
-    return 0
-
-
 def dictionary_for(config: Fetcher, crawl: Path, *, may_train: bool) -> bytes | None:
     """The dictionary that the configuration asks for; with --out the crawl does not change, so none is trained."""
     if not config.warc_dictionary or config.warc_compression != "zstd":
         return None
     return dictionary.find_or_train(crawl) if may_train else dictionary.find(crawl)
-
-
-def hold_folder(folder: Path) -> int:
-    """The descriptor that keeps a second run out of the folder; TryLater where one is at work."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise TryLater(f"{folder}: another run writes here; try again when it has ended") from None
-    return descriptor
-
-
-class Lines:
-    """One line a URL on standard output, at once for a person and at the latest after a moment for a program."""
-
-    def __init__(self, is_shared: bool):
-        self._waiting: list[str] = []
-        self._flushed_at_s = 0.0
-        self._is_seen = is_shared or sys.stdout.isatty()  # lines of several processes must not mix
-
-    def print(self, url: str, what: str, size_bytes: int, total_ms: int) -> None:
-        self._waiting.append(f"{what} {size_bytes} {total_ms} {url}\n")
-        if self._is_seen or time.monotonic() - self._flushed_at_s >= FLUSH_EVERY_S:
-            self.flush()
-
-    def flush(self) -> None:
-        self._flushed_at_s = time.monotonic()
-        sys.stdout.write("".join(self._waiting))
-        sys.stdout.flush()
-        self._waiting = []
 
 
 def print_nothing(url: str, what: str, size_bytes: int, total_ms: int) -> None:

@@ -66,6 +66,7 @@ class Job:
 class Result(NamedTuple):
     counts: dict[str, int]  # over all attempts
     not_reached: list[tuple[str, str]]  # URL, and why its server's robots.txt could not be had, where that is the reason
+    errors: dict[str, int] = {}  # reason -> how often
 
 
 def download(job: Job) -> Result:
@@ -82,7 +83,8 @@ def download(job: Job) -> Result:
     if job.first_number is None:
         remove_asides(job.folder)
     left, unreachable = run.ledger.left, run.ledger.unreachable
-    return Result(run.ledger.tally.counts(), [(url, unreachable.get(server_of(url), "")) for url in job.urls if url in left])
+    not_reached = [(url, unreachable.get(server_of(url), "")) for url in job.urls if url in left]
+    return Result(run.ledger.tally.counts(), not_reached, dict(run.ledger.tally.errors))
 
 
 class Download:
@@ -378,6 +380,6 @@ class Download:
     def _tell(self) -> None:
         counts = self.ledger.tally.counts()
         self._progress.tell(
-            pages=self.ledger.tally.done, bytes=counts["bytes"], servers=len(self._asked), waiting=counts["not_reached"],
+            pages=counts["answered"], bytes=counts["bytes"], servers=len(self._asked), waiting=counts["not_reached"],
             errors=dict(self.ledger.tally.errors), listed=counts["listed"],
         )

@@ -24,7 +24,7 @@ def tell_addresses(account: Account, found: Found, verdicts: dict[Address, bool]
             verdict = "allowed" if kind.startswith("public") else f"allowed by fetcher.allow_private_addresses: {kind}"
             account.tell("", f"{address}  {verdict}{'; taken' * (plain(address) == found.addresses[0])}")
         else:
-            account.tell("", f"{address}  forbidden: {kind}", RED)
+            account.tell("", f"{address}  forbidden: {kind} (fetcher.allow_private_addresses is not set)", RED)
     tell_more(account, len(verdicts))
 
 

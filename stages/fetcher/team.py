@@ -10,6 +10,7 @@ import os
 import selectors
 import signal
 import threading
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -81,10 +82,11 @@ class Team:
                 signal.signal(kind, handler)
         self._judge(codes)
         remove_asides(self._job.folder)
-        counts: dict[str, int] = {}
-        for result in self._results.values():
-            counts = {name: counts.get(name, 0) + value for name, value in result.counts.items()}
-        return Result(counts, [pair for number in sorted(self._results) for pair in self._results[number].not_reached])
+        results = [self._results[number] for number in sorted(self._results)]
+        return Result(
+            add_up(result.counts for result in results), [pair for result in results for pair in result.not_reached],
+            add_up(result.errors for result in results),
+        )
 
     def _judge(self, codes: list[int]) -> None:
         bad = [code for code in codes if code]
@@ -124,7 +126,7 @@ class Team:
 
     def _take(self, number: int, told: dict) -> None:
         if "counts" in told:
-            self._results[number] = Result(told["counts"], [tuple(pair) for pair in told["not_reached"]])
+            self._results[number] = Result(told["counts"], [tuple(pair) for pair in told["not_reached"]], told["errors"])
         else:
             self._figures[number] = told
             if self._progress.is_due():
@@ -164,14 +166,14 @@ class Team:
             takes=lambda server: part_of(server, self._processes) == number, before_number=self._first_number,
         ))
         with open(tell, "wb") as file:
-            file.write(json.dumps({"counts": result.counts, "not_reached": result.not_reached}).encode() + b"\n")
+            file.write(json.dumps(result._asdict()).encode() + b"\n")
 
     def _end_with_parent(self) -> None:
         os.read(self._alive_read, 1)
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def add_up(told: list[dict]) -> dict:
+def add_up(told: Iterable[dict]) -> dict:
     """The figures of all processes together."""
     total: dict = {}
     for figures in told:

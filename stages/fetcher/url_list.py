@@ -10,7 +10,7 @@ from contract.crawl_folder import LATEST_MS
 from contract.errors import Usage
 from contract.retry_after import WAIT_MAX_S
 from contract.tables import SERVERS, URL_LIST
-from contract.url import NotCanonical, canonicalise
+from contract.url import OTHER_SCHEME, UNPARSABLE, NotCanonical, canonicalise
 from stages.fetcher.revisit import Revisit
 from stages.fetcher.servers import Known
 from storage.errors import Damaged
@@ -21,6 +21,7 @@ _SAFE_URL = re.compile(r"https?://[!-~]+/[!-~]*")
 # What a server sent as ETag and Last-Modified goes back to it in a request: one line of ASCII, else it is not used.
 _SAFE_VALIDATOR = re.compile(r"[!-~](?:[ -~]{0,998}[!-~])?")
 _DIGEST = re.compile(r"sha1:[A-Z2-7]{32}")
+WHY_NONE = {UNPARSABLE: "none", OTHER_SCHEME: "one of another scheme"}
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _KNOWN_NUMBERS = ["robots_expires_at_ms", "delay_ms", "last_request_at_ms", "ready_at_ms", "failures"]
 _REVISIT_COLUMNS = ["etag", "last_modified", "payload_digest", "fetched_at_ms"]
@@ -112,7 +113,8 @@ def canonical_lines(lines: Iterable[bytes], path: Path) -> Iterable[str]:
         except UnicodeDecodeError:
             complain(path, number, "expected UTF-8", line)
         except NotCanonical as error:
-            complain(path, number, f"expected an http or https URL, found it {error.reason.replace('_', ' ')}", line)
+            hint = "" if b"://" in line or error.reason == OTHER_SCHEME else " (write http:// or https:// before it)"
+            complain(path, number, f"expected an http or https URL, found {WHY_NONE[error.reason]}{hint}", line)
 
 
 def complain(path: Path, number: int, what: str, line: bytes) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +13,7 @@ from contract.config import Fetcher, Scope, from_tables
 from contract.errors import BadConfiguration
 from contract.tables import URL_LIST
 from contract.url import Keys
-from stages.fetcher.__main__ import hold_folder
+from stages.fetcher.own_list import hold_folder, limit_time
 from stages.fetcher.choice import refuse_before
 from stages.fetcher.identity import find_version, user_agent
 from stages.fetcher.url_list import Revisit, read_list, read_revisits
@@ -20,7 +21,7 @@ from storage.errors import Damaged
 from storage.publish import verify
 from storage.tables import write_table
 from tests.unit.test_fetcher_lab import (
-    NO_REVISIT, RawServer, fetch, finals_in, ok, outcome_of, override, pages_of, records_in, run_fetcher, run_here,
+    NO_REVISIT, RawServer, fetch, finals_in, ok, outcome_of, override, pages_of, records_in, run_fetcher, run_here, start_fetcher,
 )
 
 
@@ -40,7 +41,7 @@ def test_a_text_is_read_line_by_line_and_junk_is_named(tmp_path, capsys):
     assert read_list(path) == ["http://a.test/", "https://b.test/x%20y", "http://c.test/", "http://a.test/%C3%A9"]
     said = capsys.readouterr().err.splitlines()
     assert [line.split(" passed over: ")[0].rpartition(" ")[2] for line in said] == ["5", "7", "8", "9", "10"]
-    assert "other scheme: mailto:a@b.test" in said[1] and "expected UTF-8" in said[2]
+    assert "one of another scheme: mailto:a@b.test" in said[1] and "expected UTF-8" in said[2]
     assert all(line.isprintable() for line in said)
 
 
@@ -171,3 +172,38 @@ def test_nobody_is_asked_without_an_address_where_the_crawler_can_be_reached(tmp
     (tmp_path / "urls.txt").write_text("http://one.test/\n")
     done = run_here(tmp_path / "urls.txt", "--out", tmp_path / "out")
     assert done.returncode == 78 and "--set fetcher.contact=" in done.stderr and not (tmp_path / "out").exists()
+
+
+def test_an_unfinished_folder_belongs_to_its_list(tmp_path, hosts):
+    """Another list would end there, and the first one could not go on."""
+    with RawServer(pages_of({f"/{n}": ok() for n in range(6)})) as server:
+        urls = [f"http://one.test:{server.port}/{n}" for n in range(6)]
+        first, second = tmp_path / "first.txt", tmp_path / "second.txt"
+        first.write_text("\n".join(urls))
+        second.write_text("\n".join(urls[:2]))
+        process = start_fetcher(first, "--out", tmp_path / "out", *hosts, "--set", "fetcher.delay_s=1")
+        server.wait_for(2)
+        process.kill()
+        process.communicate(timeout=20)
+        refused = run_here(second, "--out", tmp_path / "out", *hosts)
+        assert refused.returncode == 64 and "begun with 'first.txt'" in refused.stderr
+        done = run_here(first, "--out", tmp_path / "out", *hosts)
+    assert done.returncode == 0 and set(finals_in(tmp_path / "out")) == set(urls)
+    assert "6 listed: 6 answered, 0 failed, 0 refused, 0 not reached" in done.stderr
+
+
+def test_a_list_of_one_s_own_has_a_time_limit_only_where_it_is_set(tmp_path):
+    def limit(config, *overrides):
+        return limit_time(Fetcher(), SimpleNamespace(config=config, set=list(overrides))).cycle_max_s
+
+    assert limit(None, "fetcher.delay_s=2") > 10**6 and limit(None, "fetcher.cycle_max_s=600") == limit("mine.toml") == 600
+    (tmp_path / "urls.txt").write_text("# nothing\n")
+    done = run_here(tmp_path / "urls.txt", "--out", tmp_path / "out", *override())
+    assert done.returncode == 65 and "expected URLs, one a line" in done.stderr
+
+
+def test_private_addresses_are_told_how_to_be_allowed(tmp_path):
+    (tmp_path / "urls.txt").write_text("http://127.0.0.1:1/\n127.0.0.1:1/\n")
+    done = run_here(tmp_path / "urls.txt", "--out", tmp_path / "out", *override())
+    assert done.returncode == 0 and "--set fetcher.allow_private_addresses=true" in done.stderr and "write http://" in done.stderr
+    assert run_here(tmp_path / "urls.txt", "--out", tmp_path / "other", *override(contact="me")).returncode == 78

@@ -103,7 +103,7 @@ def test_a_forbidden_address_is_told_with_its_kind_and_not_asked(tmp_path):
         done = trace(tmp_path, server, allow_private_addresses=False)
         assert server.seen == []
     told = facts(done.stdout)
-    assert ("", "127.0.0.1  forbidden: loopback") in told and ("reason", "forbidden_address") in told and done.returncode == 0
+    assert ("", "127.0.0.1  forbidden: loopback (fetcher.allow_private_addresses is not set)") in told and ("reason", "forbidden_address") in told and done.returncode == 0
 
 
 def test_names_are_asked_of_the_name_servers_that_are_told(tmp_path):

@@ -1,0 +1,126 @@
+"""A list of somebody's own: fetched without a crawl folder, one line a URL on standard output, told in words at the end."""
+
+import fcntl
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from contract import names
+from contract.command import load_configuration
+from contract.config import Config, Fetcher, require_contact
+from contract.errors import BadInput, TryLater, Usage
+from contract.stage import expect_ours
+from contract.url import Keys
+from stages.fetcher.choice import refuse_before
+from stages.fetcher.download import Job, Result
+from stages.fetcher.reasons import FORBIDDEN_ADDRESS
+from stages.fetcher.slots import MemorySlots
+from stages.fetcher.stopping import say
+from stages.fetcher.team import fetch
+from stages.fetcher.url_list import read_list, read_revisits
+from storage.publish import ASIDE, FORMAT, describe, encode_json, make_folder, publishing, put, read_json
+
+FLUSH_EVERY_S = 0.5
+NO_LIMIT_S = 365 * 86_400.0  # a list that nobody waits for in a ring may take its time
+BEGUN_WITH = f"{ASIDE}list"  # which list an unfinished folder belongs to
+
+
+def fetch_own_list(arguments) -> int:
+    if arguments.out is None:
+        raise Usage("--out DIR: name the folder for the pages of your list")
+    config = load_configuration(arguments)
+    expect_ours(arguments.out, [names.PAGES])
+    urls = read_list(arguments.list)
+    if not urls:
+        raise BadInput(f"{arguments.list}: expected URLs, one a line, such as https://example.org/; found none")
+    require_contact(config.fetcher)
+    make_folder(arguments.out)
+    lock = hold_folder(arguments.out)
+    try:
+        bind_to_list(arguments.out, arguments.list)
+        fetch_into(arguments, config, urls)
+    finally:
+        os.close(lock)
+    return 0
+
+
+def fetch_into(arguments, config: Config, urls: list[str]) -> None:
+    keys, lines, limited = Keys(0), Lines(config.fetcher.processes > 1), limit_time(config.fetcher, arguments)
+    job = Job(arguments.out, urls, {}, limited, refuse_before(urls, config.scope, keys), arguments.list.name, MemorySlots(),
+              keys.domain, lines.print, read_revisits(arguments.list))
+    try:
+        with publishing(arguments.out, resume=True) as manifest:
+            result = fetch(job)
+            for url, reason in result.not_reached:
+                lines.print(url, f"not_reached:{reason}" if reason else "not_reached", 0, 0)
+            manifest.update({
+                "stage": names.FETCHER, "inputs": {arguments.list.name: describe(arguments.list)},
+                "config_digest": config.digest(), "counts": result.counts,
+            })
+    finally:
+        lines.flush()
+    for sentence in sum_up(result, limited, arguments.out):
+        say(sentence)
+
+
+def limit_time(config: Fetcher, arguments) -> Fetcher:
+    """The limit of a cycle is one for a list of one's own only where somebody has set it."""
+    is_set = arguments.config is not None or any(text.strip().startswith("fetcher.cycle_max_s") for text in arguments.set)
+    return config if is_set else replace(config, cycle_max_s=NO_LIMIT_S)
+
+
+def bind_to_list(folder: Path, path: Path) -> None:
+    """Usage where the unfinished folder was begun with another list: it would end there, and the first one could not go on."""
+    note, found = folder / BEGUN_WITH, describe(path)
+    if not note.exists():
+        put(note, encode_json({"format": FORMAT, "list": path.name, **found}))
+        return
+    begun = read_json(note)
+    if begun.get("xxh3") != found["xxh3"]:
+        raise Usage(f"{folder} was begun with another list, or {path} has changed since (begun with {begun.get('list')!r}, "
+                    f"{begun.get('bytes')} bytes; {path.name!r} has {found['bytes']}): name another folder, or remove it")
+
+
+def sum_up(result: Result, config: Fetcher, folder: Path) -> Iterator[str]:
+    """What became of the list, in words."""
+    counts = result.counts
+    yield (f"{counts['listed']:,} listed: {counts['answered']:,} answered, {counts['failed']:,} failed, {counts['refused']:,} refused, "
+           f"{counts['not_reached']:,} not reached; pages in {folder / names.PAGES} (bin/show tells)")
+    if late := sum(not reason for _, reason in result.not_reached):
+        yield f"{late:,} were not reached in time (fetcher.cycle_max_s = {config.cycle_max_s:g}), or their server was left alone after failures"
+    if result.errors.get(FORBIDDEN_ADDRESS) and not config.allow_private_addresses:
+        yield "addresses of this machine and of private networks are asked only with --set fetcher.allow_private_addresses=true"
+
+
+def hold_folder(folder: Path) -> int:
+    """The descriptor that keeps a second run out of the folder; TryLater where one is at work."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise TryLater(f"{folder}: another run writes here; try again when it has ended") from None
+    return descriptor
+
+
+class Lines:
+    """One line a URL on standard output, at once for a person and at the latest after a moment for a program."""
+
+    def __init__(self, is_shared: bool):
+        self._waiting: list[str] = []
+        self._flushed_at_s = 0.0
+        self._is_seen = is_shared or sys.stdout.isatty()  # lines of several processes must not mix
+
+    def print(self, url: str, what: str, size_bytes: int, total_ms: int) -> None:
+        self._waiting.append(f"{what} {size_bytes} {total_ms} {url}\n")
+        if self._is_seen or time.monotonic() - self._flushed_at_s >= FLUSH_EVERY_S:
+            self.flush()
+
+    def flush(self) -> None:
+        self._flushed_at_s = time.monotonic()
+        sys.stdout.write("".join(self._waiting))
+        sys.stdout.flush()
+        self._waiting = []
