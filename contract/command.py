@@ -19,7 +19,7 @@ from storage.errors import Damaged, UnknownFormat
 
 
 # Errors that are the machine's and not the input's: the same command may work later.
-MENDED_OUTSIDE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE,
+MENDED_OUTSIDE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOBUFS, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE,
                   errno.ENOMEM, errno.EAGAIN)
 
 
@@ -78,7 +78,7 @@ def run(main: Callable[[], int | None], name: str) -> None:
         if error.errno in MENDED_OUTSIDE:
             code = fail(name, f"{place}{error.strerror}; nothing half-written counts, run it again when that is mended", EX_TEMPFAIL)
         else:
-            code = fail(name, f"{place}{error.strerror or error!r}", EX_DATAERR)
+            code = fail(name, f"{place}{error.strerror or repr(error)}", EX_DATAERR)
     except MemoryError:
         code = fail(name, "out of memory; run it again with more, or with smaller bounds in [blocks]", EX_TEMPFAIL)
     try:

@@ -235,6 +235,8 @@ def check_scope(scope: Scope, source: str) -> None:
 
 
 def check_pairs(config: Config, source: str) -> None:
+    if not config.fetcher.address_families:
+        raise BadConfiguration(f"{source}: fetcher.address_families: expected one of {ADDRESS_FAMILIES} or both, found none")
     pairs = [
         ("verifier.prescheduled_refill", "verifier.prescheduled_max"),
         ("fetcher.connect_timeout_s", "fetcher.total_timeout_s"),

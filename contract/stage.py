@@ -31,7 +31,7 @@ class Progress:
         descriptor = os.environ.get(PROGRESS_VARIABLE, "")
         self._pipe = int(descriptor) if descriptor.isdigit() else None
         self._told_at = time.monotonic() if self._pipe is None else 0.0  # a supervisor shows at once that a stage is at work
-        self._interval_s = 0.5 if self._pipe is not None or sys.stderr.isatty() else 10.0
+        self._interval_s = 0.5 if self._pipe is not None or (sys.stderr is not None and sys.stderr.isatty()) else 10.0
 
     def is_due(self) -> bool:
         return time.monotonic() - self._told_at >= self._interval_s

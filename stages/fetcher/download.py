@@ -4,6 +4,7 @@ The loop starts what may be started, then waits for the nearest of: a transfer t
 ready, a sync that is due, a name that was resolved, a signal. Nothing in it waits for the disk or for DNS.
 """
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,6 +57,7 @@ class Job:
     on_final: Callable[[str, str, int, int], None]  # URL, status or reason, bytes, ms
     earlier: dict[str, Revisit] = field(default_factory=dict)  # what is known of pages that are visited again
     dictionary: bytes | None = None
+    on_end: Callable[[bool], None] = lambda is_interrupted: None  # called in the process that called on_final
     # Where this process is one of several:
     first_number: int | None = None  # of its page files
     step: int = 1
@@ -78,6 +80,7 @@ def download(job: Job) -> Result:
         raise first_error(group) from None
     finally:
         run.close()
+    job.on_end(run.stop.is_wanted)
     if run.stop.is_wanted:
         raise TryLater("interrupted: run it again to go on")
     if job.first_number is None:
@@ -270,8 +273,10 @@ class Download:
         """Settles the URLs of a host that are not to be asked for, before anybody is asked about it."""
         refused = self._job.refused
         for server in host.servers if refused else ():
-            for url in [url for url in server.urls if url in refused]:
-                server.urls.remove(url)
+            out = [url for url in server.urls if url in refused]
+            if out:
+                server.urls = deque(url for url in server.urls if url not in refused)
+            for url in out:
                 self._settle(server, url, REFUSED, refused[url])
 
     def _start(self, host: HostWork, server: Server, now_ms: int, *, is_errand: bool = False) -> None:

@@ -27,6 +27,7 @@ import pycurl
 import trio
 
 from contract.config import Fetcher
+from contract.errors import TryLater
 from stages.fetcher.bandwidth import Bandwidth
 from stages.fetcher.exchange import Exchange
 from stages.fetcher.reasons import (
@@ -61,6 +62,7 @@ REASONS = {
         pycurl.E_SSL_PINNEDPUBKEYNOTMATCH, pycurl.E_SSL_INVALIDCERTSTATUS, pycurl.E_USE_SSL_FAILED,
     ), TLS),
 }
+OUR_OWN = (errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # not the server's fault
 BROKEN_OFF = (DISCONNECT, EMPTY, UNREACHABLE)
 # libcurl gives one code (56) to broken connections and to these, and tells them apart in the message only.
 REASONS_BY_MESSAGE = (("Too large response headers", TOO_LONG_HEADERS), ("chunk", BAD_HTTP))
@@ -114,6 +116,7 @@ class Engine:
         self._sweep_every_s = min(SWEEP_MAX_S, config.total_timeout_s / SWEEPS_PER_LIMIT, config.slow_s / SWEEPS_PER_LIMIT)
         self._swept_at_s = time.monotonic()
         self._paused: deque[Transfer] = deque()  # for want of bandwidth, those first that have waited longest
+        self._failure: OSError | None = None
         self._epoll = select.epoll()
         self._watched: set[int] = set()
         self._timer_at_s: float | None = None
@@ -159,6 +162,8 @@ class Engine:
         if self._timer_at_s is not None and time.monotonic() >= self._timer_at_s:
             self._timer_at_s = None
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
+        if self._failure is not None:
+            raise self._failure
         self._collect()
         self._sweep()
 
@@ -207,7 +212,11 @@ class Engine:
             for curl in succeeded:
                 self._end(curl, "")
             for curl, code, message in failed:
-                self._end(curl, reason_of(code, message, curl.getinfo(pycurl.OS_ERRNO)))
+                os_error = curl.getinfo(pycurl.OS_ERRNO)
+                if os_error in OUR_OWN:
+                    raise TryLater(f"this machine can open no more connections ({os.strerror(os_error)}): run it again, "
+                                   "with a smaller fetcher.connections_max where that repeats itself")
+                self._end(curl, reason_of(code, message, os_error))
 
     def _end(self, curl: pycurl.Curl, trouble: str) -> None:
         transfer = self._busy[curl]
@@ -244,7 +253,10 @@ class Engine:
         try:
             self._epoll.modify(descriptor, events)
         except FileNotFoundError:  # a new socket, or one whose number a closed one had
-            self._epoll.register(descriptor, events)
+            try:
+                self._epoll.register(descriptor, events)
+            except OSError as error:  # libcurl's callbacks must not raise
+                self._failure = error
 
     def _forget(self, descriptor: int) -> None:
         """Takes a kept connection out of the epoll on which something happens that nobody waits for: its server closes it."""
@@ -349,7 +361,11 @@ class Transfer:
         if address.family not in (socket.AF_INET, socket.AF_INET6) or not self._is_allowed(address.addr[0]):
             self._trouble = FORBIDDEN_ADDRESS
             return pycurl.SOCKET_BAD
-        return socket.socket(address.family, address.socktype, address.protocol)
+        try:
+            return socket.socket(address.family, address.socktype, address.protocol)
+        except OSError as error:  # our own lack, and nobody else's; libcurl's callbacks must not raise
+            self._failure = error
+            return pycurl.SOCKET_BAD
 
     def _before_request(self, address: str, *_) -> int:
         """Called with a connection, new or kept, just before a request goes out on it."""

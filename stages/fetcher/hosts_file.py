@@ -11,7 +11,7 @@ def read_hosts_file(path: Path) -> dict[str, list[Address]]:
     """Names and their addresses."""
     try:
         lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise BadConfiguration(f"fetcher.hosts_file {path}: expected a hosts file, found {error}") from None
     hosts: dict[str, list[Address]] = {}
     for number, line in enumerate(lines, 1):

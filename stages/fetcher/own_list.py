@@ -2,8 +2,9 @@
 
 import fcntl
 import os
+import queue
 import sys
-import time
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,8 @@ from stages.fetcher.team import fetch
 from stages.fetcher.url_list import read_list, read_revisits
 from storage.publish import ASIDE, FORMAT, describe, encode_json, make_folder, publishing, put, read_json
 
-FLUSH_EVERY_S = 0.5
+LINES_MAX = 1_000  # written at once
+INTERRUPTED_S = 1.0  # for lines that are still to be written
 NO_LIMIT_S = 365 * 86_400.0  # a list that nobody waits for in a ring may take its time
 BEGUN_WITH = f"{ASIDE}list"  # which list an unfinished folder belongs to
 
@@ -33,6 +35,8 @@ def fetch_own_list(arguments) -> int:
         raise Usage("--out DIR: name the folder for the pages of your list")
     config = load_configuration(arguments)
     expect_ours(arguments.out, [names.PAGES])
+    if arguments.list.exists() and not arguments.list.is_file():
+        raise Usage(f"{arguments.list}: expected a file, which a run that goes on can read again; save your list to one")
     urls = read_list(arguments.list)
     if not urls:
         raise BadInput(f"{arguments.list}: expected URLs, one a line, such as https://example.org/; found none")
@@ -50,7 +54,7 @@ def fetch_own_list(arguments) -> int:
 def fetch_into(arguments, config: Config, urls: list[str]) -> None:
     keys, lines, limited = Keys(0), Lines(config.fetcher.processes > 1), limit_time(config.fetcher, arguments)
     job = Job(arguments.out, urls, {}, limited, refuse_before(urls, config.scope, keys), arguments.list.name, MemorySlots(),
-              keys.domain, lines.print, read_revisits(arguments.list))
+              keys.domain, lines.print, read_revisits(arguments.list), on_end=lines.close)
     try:
         with publishing(arguments.out, resume=True) as manifest:
             result = fetch(job)
@@ -61,7 +65,7 @@ def fetch_into(arguments, config: Config, urls: list[str]) -> None:
                 "config_digest": config.digest(), "counts": result.counts,
             })
     finally:
-        lines.flush()
+        lines.close()
     for sentence in sum_up(result, limited, arguments.out):
         say(sentence)
 
@@ -107,20 +111,42 @@ def hold_folder(folder: Path) -> int:
 
 
 class Lines:
-    """One line a URL on standard output, at once for a person and at the latest after a moment for a program."""
+    """One line a URL on standard output, written by a thread: a slow reader holds up no transfer."""
 
     def __init__(self, is_shared: bool):
-        self._waiting: list[str] = []
-        self._flushed_at_s = 0.0
-        self._is_seen = is_shared or sys.stdout.isatty()  # lines of several processes must not mix
+        self._waiting: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._is_shared = is_shared  # lines of several processes must not mix
+        self._failure: OSError | None = None
+        self._writer: threading.Thread | None = None
 
     def print(self, url: str, what: str, size_bytes: int, total_ms: int) -> None:
-        self._waiting.append(f"{what} {size_bytes} {total_ms} {url}\n")
-        if self._is_seen or time.monotonic() - self._flushed_at_s >= FLUSH_EVERY_S:
-            self.flush()
+        if self._failure is not None:
+            raise self._failure
+        if self._writer is None:
+            self._writer = threading.Thread(target=self._write, daemon=True)
+            self._writer.start()
+        self._waiting.put(f"{what} {size_bytes} {total_ms} {url}\n")
 
-    def flush(self) -> None:
-        self._flushed_at_s = time.monotonic()
-        sys.stdout.write("".join(self._waiting))
-        sys.stdout.flush()
-        self._waiting = []
+    def close(self, is_interrupted: bool = False) -> None:
+        """Waits until all is written, for as long as somebody reads; who has interrupted us does not wait for that."""
+        if self._writer is not None:
+            self._waiting.put(None)
+            self._writer.join(INTERRUPTED_S if is_interrupted else None)
+            self._writer = None
+        if self._failure is not None:
+            raise self._failure
+
+    def _write(self) -> None:
+        is_over = False
+        while not is_over:
+            lines = [self._waiting.get()]
+            while not self._is_shared and len(lines) < LINES_MAX and not self._waiting.empty():
+                lines.append(self._waiting.get())
+            is_over = lines[-1] is None
+            try:
+                if sys.stdout is not None:
+                    sys.stdout.write("".join(line for line in lines if line is not None))
+                    sys.stdout.flush()
+            except OSError as error:
+                self._failure = error
+                return

@@ -69,7 +69,8 @@ class Politeness:
         self._slots = slots
         self._delay_ms = round(config.delay_s * 1000)
         self._response_factor = config.delay_response_factor
-        self._scope = frozenset(config.delay_scope)
+        # Several processes know each other's requests by the address only, so that always rests.
+        self._scope = frozenset(config.delay_scope) | ({"address"} if config.processes > 1 else set())
         self._longest_ms = rested_at(0, max(self._delay_ms, round(config.total_timeout_s * config.delay_response_factor * 1000)))
         self._addresses: dict[bytes, Rest] = {}
         self._written: dict[int, int] = {}  # slot -> the moment that we wrote there ourselves

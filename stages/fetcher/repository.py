@@ -51,7 +51,8 @@ class About:
             "isPartOf": self.part_of, "attempt": self.attempt, "robots": "obey",
             "config": json.dumps(asdict(self.config), sort_keys=True),
         }
-        return "".join(f"{name}: {value}\r\n" for name, value in fields.items()).encode()
+        lines = (f"{name}: {value}".encode("utf-8", "backslashreplace") for name, value in fields.items())
+        return b"".join(b" ".join(line.splitlines()) + b"\r\n" for line in lines)  # a list's name may hold anything
 
 
 @dataclass

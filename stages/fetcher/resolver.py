@@ -137,6 +137,8 @@ def read_name_server(text: str) -> dns.nameserver.Do53Nameserver:
     if not colon or "]" in port or host.count(":") and not host.startswith("["):
         host, port = text, "53"
     try:
+        if not 0 < int(port) < 1 << 16:
+            raise ValueError("no port")
         return dns.nameserver.Do53Nameserver(str(ip_address(host.strip("[]"))), int(port))
     except ValueError:
         raise BadConfiguration(f"fetcher.dns_servers: expected an address such as 192.0.2.1 or [2001:db8::1]:53, found {text!r}") from None

@@ -85,7 +85,7 @@ def read_marks(folder: Path) -> dict[int, int]:
         try:
             files = read_json(path)["files"].items()
             synced |= {int(number): int(size) for number, size in files}
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise Damaged(path, f"expected numbers of files and their lengths, found {error!r}") from None
     return synced
 

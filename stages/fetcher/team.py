@@ -10,6 +10,7 @@ import os
 import selectors
 import signal
 import threading
+import traceback
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
@@ -19,10 +20,12 @@ import xxhash
 from contract import names
 from contract.command import run
 from contract.config import Fetcher
-from contract.errors import EX_DATAERR, EX_TEMPFAIL, BadInput, TryLater
+from contract.errors import EX_CONFIG, EX_DATAERR, EX_TEMPFAIL, BadConfiguration, BadInput, ColetorError, TryLater
 from contract.stage import PROGRESS_VARIABLE, Progress
 from contract.url import host_of, server_of
+from stages.fetcher.addresses import Gate
 from stages.fetcher.download import Job, Result, download
+from stages.fetcher.resolver import Resolver
 from stages.fetcher.resume import read_history, remove_asides
 from stages.fetcher.slots import FileSlots
 from storage.publish import ASIDE
@@ -66,12 +69,12 @@ class Team:
         self._progress = Progress(names.FETCHER)
         self._figures: dict[int, dict] = {}
         self._results: dict[int, Result] = {}
-        self._is_stopping = False
+        self._signals = 0
+        Resolver(job.config, Gate(job.config.allow_private_addresses))  # what is wrong with the configuration is told once, here
 
     def run(self) -> Result:
         members = [self._fork(number) for number in range(self._processes)]
-        stop = lambda *_: self._stop(members)  # noqa: E731
-        before = {kind: signal.signal(kind, stop) for kind in (signal.SIGTERM, signal.SIGINT) if signal.getsignal(kind) != signal.SIG_IGN}
+        before = {kind: signal.signal(kind, lambda *_: self._interrupt(members)) for kind in (signal.SIGTERM, signal.SIGINT) if signal.getsignal(kind) != signal.SIG_IGN}
         try:
             self._listen(members)
             codes = [os.waitstatus_to_exitcode(os.waitpid(member.process_id, 0)[1]) for member in members]
@@ -89,19 +92,26 @@ class Team:
         )
 
     def _judge(self, codes: list[int]) -> None:
-        bad = [code for code in codes if code]
-        if EX_DATAERR in bad:
+        if EX_DATAERR in codes:
             raise BadInput("a fetcher process found damage (see above)")
-        if self._is_stopping or EX_TEMPFAIL in bad:
+        if EX_CONFIG in codes:
+            raise BadConfiguration("a fetcher process does not take the configuration (see above)")
+        if self._signals:
             raise TryLater("interrupted: run it again to go on")
-        if bad:
-            raise TryLater(f"a fetcher process ended with {bad[0]}: run it again to go on")
+        if 1 in codes:
+            raise ColetorError("a defect in a fetcher process (see above)")
+        if bad := [code for code in codes if code]:
+            raise TryLater(f"a fetcher process ended with {min(bad)}: run it again to go on")
 
-    def _stop(self, members: list[Member]) -> None:
-        self._is_stopping = True
+    def _interrupt(self, members: list[Member]) -> None:
+        """The first signal ends all in order, the second at once, also one that is stopped."""
+        self._signals += 1
+        self._stop(members, signal.SIGTERM if self._signals == 1 else signal.SIGKILL)
+
+    def _stop(self, members: list[Member], kind: int) -> None:
         for member in members:
             try:
-                os.kill(member.process_id, signal.SIGTERM)
+                os.kill(member.process_id, kind)
             except ProcessLookupError:
                 pass
 
@@ -121,8 +131,8 @@ class Team:
                     if not piece:
                         selector.unregister(member.told)
                         os.close(member.told)
-                        if member.number not in self._results and not self._is_stopping:
-                            self._stop(members)
+                        if member.number not in self._results and not self._signals:
+                            self._stop(members, signal.SIGTERM)
 
     def _take(self, number: int, told: dict) -> None:
         if "counts" in told:
@@ -144,8 +154,10 @@ class Team:
             run(lambda: self._work_quietly(number, tell), names.FETCHER)
         except SystemExit as ended:
             os._exit(ended.code)
+        except BaseException:
+            traceback.print_exc()
         finally:
-            os._exit(EX_TEMPFAIL)
+            os._exit(1)
 
     def _work_quietly(self, number: int, tell: int) -> int:
         try:

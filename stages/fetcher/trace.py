@@ -5,6 +5,7 @@ another for one URL and asked what they did. What differs: nothing is known from
 failure is not tried again.
 """
 
+import io
 import shlex
 import sys
 import tempfile
@@ -60,7 +61,7 @@ class Settled(Exception):
 def trace(text: str, config: Config) -> int:
     """Prints what becomes of a URL, and why; the exit code."""
     require_contact(config.fetcher)
-    account = Account(sys.stdout)
+    account = Account(sys.stdout or io.StringIO())
     account.begin("URL")
     account.tell("as given", text)
     try:

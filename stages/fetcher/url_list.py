@@ -85,8 +85,8 @@ def read_revisits(path: Path) -> dict[str, Revisit]:
 def read_own_table(path: Path) -> dict[str, list]:
     """The columns of somebody's own table that concern us; one that it has not, or a missing value, counts as empty."""
     table = read_some_columns(path, URL_LIST, ["url", "revisit", *_REVISIT_COLUMNS])
-    if "url" not in table.column_names:
-        raise Damaged(path, "expected a column `url`, found none")
+    if table.column_names.count("url") != 1:
+        raise Damaged(path, f"expected a column `url`, found {table.column_names.count('url') or 'none'}")
     empty = {"url": "", "revisit": False, **Revisit()._asdict()}
     columns = {}
     for name, nothing in empty.items():

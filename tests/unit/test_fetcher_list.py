@@ -2,6 +2,10 @@
 
 import json
 import os
+import shlex
+import subprocess
+import sys
+import time
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -21,7 +25,7 @@ from storage.errors import Damaged
 from storage.publish import verify
 from storage.tables import write_table
 from tests.unit.test_fetcher_lab import (
-    NO_REVISIT, RawServer, fetch, finals_in, ok, outcome_of, override, pages_of, records_in, run_fetcher, run_here, start_fetcher,
+    NO_REVISIT, ROOT, RawServer, fetch, finals_in, ok, outcome_of, override, pages_of, records_in, run_fetcher, run_here, start_fetcher,
 )
 
 
@@ -207,3 +211,38 @@ def test_private_addresses_are_told_how_to_be_allowed(tmp_path):
     done = run_here(tmp_path / "urls.txt", "--out", tmp_path / "out", *override())
     assert done.returncode == 0 and "--set fetcher.allow_private_addresses=true" in done.stderr and "write http://" in done.stderr
     assert run_here(tmp_path / "urls.txt", "--out", tmp_path / "other", *override(contact="me")).returncode == 78
+
+
+def test_a_reader_that_does_not_read_holds_up_no_transfer(tmp_path, hosts):
+    """More lines than a pipe takes; the reader begins when the pages are there."""
+    with RawServer(lambda seen: ok()) as server:
+        count = 1500
+        (tmp_path / "urls.txt").write_text("\n".join(f"http://one.test:{server.port}/{'x' * 100}{n}" for n in range(count)))
+        process = start_fetcher(tmp_path / "urls.txt", "--out", tmp_path / "out", *hosts, "--set", "fetcher.total_timeout_s=2",
+                                "--set", "fetcher.connect_timeout_s=1")
+        server.wait_for(count + 1)
+        out, err = process.communicate(timeout=20)
+    assert process.returncode == 0 and [line.split()[0] for line in out.splitlines()] == ["200"] * count, err
+
+
+@pytest.mark.parametrize("redirect", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_descriptors_are_no_defect(tmp_path, hosts, redirect):
+    with RawServer(lambda seen: ok()) as server:
+        (tmp_path / "urls.txt").write_text(f"http://one.test:{server.port}/\n")
+        words = [sys.executable, "-m", "stages.fetcher", tmp_path / "urls.txt", "--out", tmp_path / "out", *hosts]
+        done = subprocess.run(f"{shlex.join(map(str, words))} {redirect}", shell=True, cwd=ROOT, timeout=20)
+    assert done.returncode == 0 and (tmp_path / "out" / names.MANIFEST).exists()
+
+
+def test_a_list_must_be_a_file_that_can_be_read_again(tmp_path):
+    os.mkfifo(tmp_path / "urls.txt")
+    done = run_here(tmp_path / "urls.txt", "--out", tmp_path / "out", *override())
+    assert done.returncode == 64 and "save your list to one" in done.stderr
+
+
+def test_many_refused_urls_of_one_host_take_no_time(tmp_path):
+    urls = [f"http://one.test/{n}{'.jpg' if n % 2 else ''}" for n in range(60_000)]
+    refused = {url: "reject_extensions" for url in urls if url.endswith(".jpg")}
+    began = time.process_time()
+    result = fetch(tmp_path / "out", urls, {}, refused=refused)
+    assert result.counts["refused"] == 30_000 and time.process_time() - began < 30

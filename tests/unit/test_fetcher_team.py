@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 from itertools import pairwise
 
 import psutil
@@ -95,3 +96,22 @@ def test_when_the_first_dies_the_others_end(tmp_path, web):
     process.communicate(timeout=PATIENCE_S)
     gone, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
     assert not alive
+
+
+def test_what_is_wrong_with_the_configuration_is_told_once(tmp_path, web):
+    done = run_fetcher(*web.command(processes=2, hosts_file=tmp_path / "none"))
+    assert done.returncode == 78 and done.stderr.count("fetcher.hosts_file") == 1
+
+
+def test_a_second_signal_ends_a_team_with_a_stopped_member(tmp_path, web):
+    process = start_fetcher(*web.command(processes=2, delay_s=1))
+    web.wait_for(4)
+    victim, *_ = psutil.Process(process.pid).children()
+    victim.suspend()
+    process.send_signal(signal.SIGTERM)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(timeout=1)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=PATIENCE_S) == 75
+    process.communicate()
+    assert run_fetcher(*web.command(processes=1)).returncode == 0 and set(finals_in(tmp_path / "out")) == set(web.urls)
