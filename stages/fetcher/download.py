@@ -39,6 +39,7 @@ from stages.fetcher.stopping import Clock, Stop, say
 
 QUEUED_MAX = 1_000  # exchanges that wait to be written, before no more is asked for
 TURNS_AT_ONCE = 500  # hosts served, and URLs refused, before sockets and signals get their turn
+TOGETHER_S = 0.005  # hosts that become ready within this are asked in one go
 IDLE_MAX_S = 0.5  # the pace of progress
 BREAK_OFF_SPARE_S = 1.0  # after which what is still in flight at the end of a cycle was held up by ourselves
 KEEP_MAX_MS = 60_000  # a connection that rests longer is closed: servers close theirs by then
@@ -183,7 +184,7 @@ class Download:
             if self._arrivals.can_advance:
                 waits_s.append(0.0)
             if (next_at_ms := self._politeness.next_at()) is not None:
-                waits_s.append((next_at_ms - now_ms) / 1000)
+                waits_s.append(max(TOGETHER_S, (next_at_ms - now_ms) / 1000))
         return min(waits_s)
 
     def _start_what_may(self, now_ms: int, nursery: trio.Nursery) -> None:

@@ -5,6 +5,7 @@ import os
 import queue
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from stages.fetcher.team import fetch
 from stages.fetcher.url_list import read_list, read_revisits
 from storage.publish import ASIDE, FORMAT, describe, encode_json, make_folder, publishing, put, read_json
 
-LINES_MAX = 1_000  # written at once
+EVERY_S = 0.5  # lines for a program are written together
 INTERRUPTED_S = 1.0  # for lines that are still to be written
 NO_LIMIT_S = 365 * 86_400.0  # a list that nobody waits for in a ring may take its time
 BEGUN_WITH = f"{ASIDE}list"  # which list an unfinished folder belongs to
@@ -114,21 +115,34 @@ class Lines:
     """One line a URL on standard output, written by a thread: a slow reader holds up no transfer."""
 
     def __init__(self, is_shared: bool):
+        self._pending: list[str] = []
+        self._handed_over_at_s = 0.0
+        is_seen = sys.stdout is not None and sys.stdout.isatty()
+        self._every_s = 0.0 if is_shared or is_seen else EVERY_S  # lines of several processes must not mix
         self._waiting: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._is_shared = is_shared  # lines of several processes must not mix
         self._failure: OSError | None = None
         self._writer: threading.Thread | None = None
 
     def print(self, url: str, what: str, size_bytes: int, total_ms: int) -> None:
         if self._failure is not None:
             raise self._failure
+        self._pending.append(f"{what} {size_bytes} {total_ms} {url}\n")
+        now_s = time.monotonic()
+        if now_s - self._handed_over_at_s >= self._every_s:
+            self._handed_over_at_s = now_s
+            self._hand_over()
+
+    def _hand_over(self) -> None:
         if self._writer is None:
             self._writer = threading.Thread(target=self._write, daemon=True)
             self._writer.start()
-        self._waiting.put(f"{what} {size_bytes} {total_ms} {url}\n")
+        self._waiting.put("".join(self._pending))
+        self._pending = []
 
     def close(self, is_interrupted: bool = False) -> None:
         """Waits until all is written, for as long as somebody reads; who has interrupted us does not wait for that."""
+        if self._pending:
+            self._hand_over()
         if self._writer is not None:
             self._waiting.put(None)
             self._writer.join(INTERRUPTED_S if is_interrupted else None)
@@ -137,16 +151,10 @@ class Lines:
             raise self._failure
 
     def _write(self) -> None:
-        is_over = False
-        while not is_over:
-            lines = [self._waiting.get()]
-            while not self._is_shared and len(lines) < LINES_MAX and not self._waiting.empty():
-                lines.append(self._waiting.get())
-            is_over = lines[-1] is None
-            try:
+        try:
+            while (text := self._waiting.get()) is not None:
                 if sys.stdout is not None:
-                    sys.stdout.write("".join(line for line in lines if line is not None))
+                    sys.stdout.write(text)
                     sys.stdout.flush()
-            except OSError as error:
-                self._failure = error
-                return
+        except OSError as error:
+            self._failure = error
