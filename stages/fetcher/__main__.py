@@ -40,14 +40,14 @@ from contract.plan import CRAWL, read_plan
 from contract.stage import describe_inputs, expect_ours, live_with_supervisor, open_inputs
 from stages.fetcher import dictionary
 from stages.fetcher.choice import refuse_before
-from stages.fetcher.download import Job
+from stages.fetcher.job import Job
 from stages.fetcher.own_list import fetch_own_list
 from stages.fetcher.slots import FileSlots
 from stages.fetcher.stopping import say
 from stages.fetcher.team import fetch
 from stages.fetcher.trace import trace
 from stages.fetcher.url_list import read_known_servers, read_revisits, read_scheduled
-from storage.publish import describe, is_published, make_folder, publishing
+from storage.publish import is_published, publishing
 
 
 def main() -> int:

@@ -5,16 +5,11 @@ ready, a sync that is due, a name that was resolved, a signal. Nothing in it wai
 """
 
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import NamedTuple
 
 import trio
 
 from contract import names
 from contract.command import first_error
-from contract.config import Fetcher
 from contract.errors import TryLater
 from contract.stage import Progress
 from contract.tables import ANSWERED, FAILED, REFUSED, ROBOTS
@@ -24,17 +19,16 @@ from stages.fetcher.arrivals import Arrivals
 from stages.fetcher.bodies import Bodies
 from stages.fetcher.descriptors import allow_connections
 from stages.fetcher.engine import Engine
-from stages.fetcher.exchange import Exchange, limits_of
+from stages.fetcher.exchange import Exchange, Origin, limits_of
 from stages.fetcher.identity import user_agent
+from stages.fetcher.job import Job, Result
 from stages.fetcher.ledger import Ledger
-from stages.fetcher.politeness import Politeness
+from stages.fetcher.politeness import Politeness, Rest
 from stages.fetcher.reasons import FORBIDDEN_ADDRESS, OF_ADDRESS
 from stages.fetcher.repository import About, Repository
 from stages.fetcher.resolver import Resolver
-from stages.fetcher.resume import read_history, remove_asides
-from stages.fetcher.revisit import Revisit
-from stages.fetcher.servers import HostWork, Known, Server, gather_work
-from stages.fetcher.slots import FileSlots, MemorySlots, network_of
+from stages.fetcher.resume import History, Past, read_history, remove_asides
+from stages.fetcher.servers import HostWork, Server, gather_work
 from stages.fetcher.stopping import Clock, Stop, say
 
 QUEUED_MAX = 1_000  # exchanges that wait to be written, before no more is asked for
@@ -43,33 +37,6 @@ TOGETHER_S = 0.005  # hosts that become ready within this are asked in one go
 IDLE_MAX_S = 0.5  # the pace of progress
 BREAK_OFF_SPARE_S = 1.0  # after which what is still in flight at the end of a cycle was held up by ourselves
 KEEP_MAX_MS = 60_000  # a connection that rests longer is closed: servers close theirs by then
-
-
-@dataclass(frozen=True)
-class Job:
-    folder: Path  # the stage's folder, not published
-    urls: list[str]
-    known: dict[str, Known]
-    config: Fetcher
-    refused: dict[str, str]  # URLs that are not asked for, and why
-    part_of: str
-    slots: FileSlots | MemorySlots
-    domain_of: Callable[[str], str]
-    on_final: Callable[[str, str, int, int], None]  # URL, status or reason, bytes, ms
-    earlier: dict[str, Revisit] = field(default_factory=dict)  # what is known of pages that are visited again
-    dictionary: bytes | None = None
-    on_end: Callable[[bool], None] = lambda is_interrupted: None  # called in the process that called on_final
-    # Where this process is one of several:
-    first_number: int | None = None  # of its page files
-    step: int = 1
-    before_number: int | None = None  # of the first page file that any of them writes
-    takes: Callable[[str], bool] = lambda server: True  # whether a server is asked by this process
-
-
-class Result(NamedTuple):
-    counts: dict[str, int]  # over all attempts
-    not_reached: list[tuple[str, str]]  # URL, and why its server's robots.txt could not be had, where that is the reason
-    errors: dict[str, int] = {}  # reason -> how often
 
 
 def download(job: Job) -> Result:
@@ -84,7 +51,7 @@ def download(job: Job) -> Result:
     job.on_end(run.stop.is_wanted)
     if run.stop.is_wanted:
         raise TryLater("interrupted: run it again to go on")
-    if job.first_number is None:
+    if job.part is None:
         remove_asides(job.folder)
     left, unreachable = run.ledger.left, run.ledger.unreachable
     not_reached = [(url, unreachable.get(server_of(url), "")) for url in job.urls if url in left]
@@ -97,8 +64,7 @@ class Download:
         self._config = config = job.config
         self._agent = user_agent(config)
         self._clock = Clock()
-        history = read_history(job.folder, below=job.before_number, cut=job.before_number is None)
-        past = [event for event in history.past if job.takes(event.robots_for or server_of(event.url))]
+        history, past = self._read_past()
         began_at_ms = self._began_at_ms = self._clock.now_ms()
         self._ends_at_ms = began_at_ms + max(0, round(config.cycle_max_s * 1000) - history.active_ms)
         # A transfer has this time left at the end, unless it waits for bandwidth, for which there is no limit.
@@ -112,19 +78,28 @@ class Download:
         self._arrivals = Arrivals(hosts, Resolver(config, gate), self._politeness, job.domain_of, config.dns_queries_max,
                                   self._refuse, self._give_up)
         self._asked: dict[Exchange, tuple[HostWork, Server]] = {}
-        self._keepers: dict[bytes, set[str]] = {}  # address -> servers that keep a connection to it
+        self._keepers: dict[Rest, set[str]] = {}  # of an address -> servers that keep a connection to it
         self._page_limits, self._robots_limits = limits_of(config)
         self._bodies = Bodies(job.folder, config.bodies_memory_max_bytes)
         self._progress = Progress(names.FETCHER)
         self.stop = Stop(self._clock)
         connections_max = self._count_connections()
         self._transfers_max = min(config.transfers_max, connections_max)
-        first_number = history.next_number if job.first_number is None else job.first_number
+        first_number, step = (job.part.first_number + job.part.number, job.part.processes) if job.part else (history.next_number, 1)
         about = About(self._agent, job.part_of, history.attempts + 1, config)
-        self._repository = self.ledger.repository = Repository(job.folder, first_number, about, job.step, job.dictionary)
+        self._repository = self.ledger.repository = Repository(job.folder, first_number, about, step, job.dictionary)
         self._engine = Engine(config, connections_max, gate.lets_text, self._on_done)
         if history.next_number == 0 or (hosts and began_at_ms < self._ends_at_ms):
             self._repository.open_file(began_at_ms)
+
+    def _read_past(self) -> tuple[History, list[Past]]:
+        """What earlier attempts left, and of that what concerns this process."""
+        part = self._job.part
+        if part is None:
+            history = read_history(self._job.folder)
+            return history, history.past
+        history = read_history(self._job.folder, below=part.first_number, cut=False)
+        return history, [event for event in history.past if part.takes(event.robots_for or server_of(event.url))]
 
     def _count_connections(self) -> int:
         wanted = self._config.connections_max
@@ -283,11 +258,12 @@ class Download:
     def _start(self, host: HostWork, server: Server, now_ms: int, *, is_errand: bool = False) -> None:
         is_robots = is_errand or server.needs_robots
         url = server.robots_url if is_robots else server.urls.popleft()
-        target = server if server_of(url) == server.name else Server(server_of(url), Known(), self._config)
+        is_elsewhere = is_robots and server_of(url) != server.name
         earlier = self._job.earlier.get(url)
         exchange = Exchange(
-            target.origin_at(host.address, self._agent), url, self._robots_limits if is_robots else self._page_limits,
-            self._bodies, robots_for=server.name if is_robots else "", keeps=not is_errand and self._may_keep(host, server),
+            Origin(server_of(url), str(host.address), self._agent) if is_elsewhere else server.origin_at(host.address, self._agent),
+            url, self._robots_limits if is_robots else self._page_limits, self._bodies, robots_for=server.name if is_robots else "",
+            keeps=not is_errand and self._may_keep(host, server),
             conditions=earlier.conditions() if earlier and not is_robots else (),
         )
         exchange.started_at_ms = now_ms
@@ -298,7 +274,7 @@ class Download:
 
     def _may_keep(self, host: HostWork, server: Server) -> bool:
         """Whether the connection is kept: if the next request comes soon, and the address has room for one more beside it."""
-        keepers = self._keepers.setdefault(network_of(host.address), set())
+        keepers = self._keepers.setdefault(host.address_rest, set())
         if not server.urls or server.drops_connections or server.is_on_probation or host.pause_ms > KEEP_MAX_MS:
             keepers.discard(server.name)
         elif len(keepers) < self._config.connections_per_address_max - 1:

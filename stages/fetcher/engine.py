@@ -353,10 +353,7 @@ class Transfer:
         return exchange
 
     def _open_socket(self, purpose: int, address) -> socket.socket | int:
-        exchange = self.exchange
-        if exchange.is_sent:
-            exchange.was_cut_off = True
-            self._trouble = DISCONNECT
+        if self._is_second_sending():
             return pycurl.SOCKET_BAD
         if address.family not in (socket.AF_INET, socket.AF_INET6) or not self._is_allowed(address.addr[0]):
             self._trouble = FORBIDDEN_ADDRESS
@@ -369,13 +366,17 @@ class Transfer:
 
     def _before_request(self, address: str, *_) -> int:
         """Called with a connection, new or kept, just before a request goes out on it."""
-        exchange = self.exchange
-        if exchange.is_sent:
-            exchange.was_cut_off = True
-            self._trouble = DISCONNECT
+        if self._is_second_sending():
             return pycurl.PREREQFUNC_ABORT
-        exchange.is_sent = True
+        self.exchange.is_sent = True
         return pycurl.PREREQFUNC_OK
+
+    def _is_second_sending(self) -> bool:
+        """Whether libcurl is about to repeat a request by itself, because the connection that it had kept was dead."""
+        if self.exchange.is_sent:
+            self.exchange.was_cut_off = True
+            self._trouble = DISCONNECT
+        return self.exchange.is_sent
 
     def _take_header(self, line: bytes) -> int | None:
         return None if self.exchange.take_header(line) else -1  # none: all of it

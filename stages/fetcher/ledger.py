@@ -31,10 +31,10 @@ class Ledger:
             if ends:
                 self.left.remove(event.url)
                 self._tries.pop(event.url, None)
-            elif not event.robots_for and event.url in self.left:
+            elif not event.is_robots and event.url in self.left:
                 self._note_try(event.url, event.reason)
             self.tally.count(event.outcome, event.reason, event.bytes, is_asked=event.is_asked,
-                             is_robots=bool(event.robots_for), is_final=ends)
+                             is_robots=event.is_robots, is_final=ends)
 
     def _note_try(self, url: str, reason: str) -> None:
         self._tries[url] = self._tries.get(url, (0, ""))[0] + 1, reason

@@ -17,7 +17,7 @@ from contract.errors import BadInput, TryLater, Usage
 from contract.stage import expect_ours
 from contract.url import Keys
 from stages.fetcher.choice import refuse_before
-from stages.fetcher.download import Job, Result
+from stages.fetcher.job import Job, Result
 from stages.fetcher.reasons import FORBIDDEN_ADDRESS
 from stages.fetcher.slots import MemorySlots
 from stages.fetcher.stopping import say

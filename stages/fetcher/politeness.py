@@ -48,6 +48,10 @@ class Host:
         self.due_at_ms = 0
 
     @property
+    def address_rest(self) -> Rest:
+        return self.rests[1]
+
+    @property
     def ready_at_ms(self) -> int:
         return self.rest.ready_at_ms
 
@@ -108,7 +112,7 @@ class Politeness:
             if (ready_at_ms := self._ready_at(rest, now_ms)) > late_at_ms:
                 late, late_at_ms = rest, ready_at_ms
         if late is None:
-            late = self._find_held(host.rests[1], now_ms)
+            late = self._find_held(host.address_rest, now_ms)
         if late is not None:
             if host.sent_by is not late:
                 self._send_another(host, now_ms)
@@ -164,7 +168,7 @@ class Politeness:
 
     def leave(self, host: Host, now_ms: int, has_more: bool) -> None:
         """Gives back a host that was not asked after all."""
-        self._slots.release(host.rests[1].slot, None)
+        self._slots.release(host.address_rest.slot, None)
         self._give_back(host, now_ms, has_more)
 
     def _give_back(self, host: Host, now_ms: int, has_more: bool) -> None:

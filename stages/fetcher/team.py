@@ -24,7 +24,8 @@ from contract.errors import EX_CONFIG, EX_DATAERR, EX_TEMPFAIL, BadConfiguration
 from contract.stage import PROGRESS_VARIABLE, Progress
 from contract.url import host_of, server_of
 from stages.fetcher.addresses import Gate
-from stages.fetcher.download import Job, Result, download
+from stages.fetcher.download import download
+from stages.fetcher.job import Job, Part, Result
 from stages.fetcher.resolver import Resolver
 from stages.fetcher.resume import read_history, remove_asides
 from stages.fetcher.slots import FileSlots
@@ -174,8 +175,8 @@ class Team:
         servers = {server: part_of(server, self._processes) == number for server in {server_of(url) for url in self._job.urls}}
         result = download(replace(
             self._job, urls=[url for url in self._job.urls if servers[server_of(url)]], config=share_of(self._job.config, number),
-            slots=FileSlots(self._slots_path, is_shared=True), first_number=self._first_number + number, step=self._processes,
-            takes=lambda server: part_of(server, self._processes) == number, before_number=self._first_number,
+            slots=FileSlots(self._slots_path, is_shared=True),
+            part=Part(number, self._processes, self._first_number, lambda server: part_of(server, self._processes) == number),
         ))
         with open(tell, "wb") as file:
             file.write(json.dumps(result._asdict()).encode() + b"\n")

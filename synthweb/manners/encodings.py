@@ -4,7 +4,6 @@ import gzip
 import zlib
 from functools import cache
 
-from synthweb.line import Line, Request
 from synthweb.manners.register import manner, page, say
 
 BOMB_BYTES = 256 << 20  # what each bomb unpacks to

@@ -12,7 +12,7 @@ import pytest
 
 from stages.fetcher.slots import FileSlots, network_of, slot_of
 from tests.unit.test_fetcher_lab import (
-    NO_ROBOTS, PATIENCE_S, ROOT, Connections, RawServer, fetch, finals_in, ok, outcome_of, pages_of,
+    NO_ROBOTS, PATIENCE_S, ROOT, Connections, RawServer, fetch, finals_in, ok, outcome_of,
 )
 
 HOSTS = {"one.test": "127.0.0.1"}

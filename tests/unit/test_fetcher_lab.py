@@ -25,7 +25,8 @@ from contract.crawl_folder import hold_lock
 from contract.url import Keys
 from contract.warc import Record
 from stages.fetcher.__main__ import main
-from stages.fetcher.download import Job, Result, download
+from stages.fetcher.download import download
+from stages.fetcher.job import Job, Result
 from stages.fetcher.resume import list_page_files
 from stages.fetcher.slots import MemorySlots
 from storage.publish import make_folder
