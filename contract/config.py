@@ -10,7 +10,15 @@ from contract.errors import BadConfiguration, Usage
 from contract.url import NotCanonical, host_named
 from storage.publish import encode_json
 
-LINK_KINDS = ("a", "area", "frame", "refresh", "redirect", "link", "image", "script")  # bits of Ligacoes.kinds, in this order
+LINK_KINDS = (  # bits of Ligacoes.kinds, in this order
+    "a", "area", "frame", "refresh", "redirect", "link", "image", "script", "canonical", "alternate", "next", "object", "form",
+    "media", "style", "location", "sitemap", "feed", "document", "text", "data",
+)
+DOCUMENTS = (  # what the extractor can read besides HTML; the second line is not read unless asked for
+    "sitemap", "feed", "text", "css", "xml", "pdf", "office",
+    "doc", "swf", "json", "script", "inline_scripts", "urls_in_urls",
+)
+URL_RULES = ("session_ids", "tracking", "lowercase_path", "www", "index_names")  # of the canonical form; see contract/canonical.py
 DELAY_SCOPES = ("host", "domain", "address")  # what rests together between two requests
 ADDRESS_FAMILIES = ("ipv4", "ipv6")
 DEFAULT_FILE = Path(__file__).resolve().parent.parent / "pipeline.toml"
@@ -87,23 +95,54 @@ class Fetcher:
 
 @dataclass(frozen=True)
 class Extractor:
-    follow: tuple[str, ...] = words("a", "area", "frame", "refresh", "redirect", allowed=LINK_KINDS)
+    workers: int = number(0, 0, 256)
+    page_max_bytes: int = number(10 << 20, 1, 1 << 30)
+    page_max_s: float = number(10.0, 0.001)
+    page_memory_max_bytes: int = number(2 << 30, 256 << 20)
+    documents: tuple[str, ...] = words(*DOCUMENTS[:7], allowed=DOCUMENTS)
+    follow: tuple[str, ...] = words(
+        "a", "area", "frame", "refresh", "redirect", "canonical", "alternate", "next", "object", "location", "sitemap", "feed",
+        "document", "text", allowed=LINK_KINDS,
+    )
     obey_nofollow: bool = True
-    page_max_bytes: int = number(10 << 20, 1)
+    lazy_attributes: bool = False
+    keep_links: str = choice("in_scope", "in_scope", "all")
+    anchor_text: bool = False
+    near_duplicates: bool = False
+
+
+@dataclass(frozen=True)
+class Url:
+    rules: tuple[str, ...] = words("session_ids", "tracking", allowed=URL_RULES)
+    tracking_parameters: tuple[str, ...] = words(
+        *"utm_* fbclid gclid gclsrc dclid gbraid wbraid msclkid yclid mc_cid mc_eid igshid _hsenc _hsmi _openstat".split()
+    )
 
 
 @dataclass(frozen=True)
 class Scope:
     accept_suffixes: tuple[str, ...] = words()
+    accept_domains: tuple[str, ...] = words()
+    accept_surts: tuple[str, ...] = words()
+    accept_patterns: tuple[str, ...] = words()
     reject_domains: tuple[str, ...] = words()
+    reject_surts: tuple[str, ...] = words()
     reject_extensions: tuple[str, ...] = words(
         *"7z aac apk avi bin bmp bz2 css deb dmg eps exe flac flv gif gz ico iso jar jpeg jpg js m4a m4v mov mp3 mp4 mpeg"
         " mpg msi ogg ogv otf png rar rpm svg swf tar tgz tif tiff ttf wav webm webp wma wmv woff woff2 xz zip zst".split()
     )
     reject_patterns: tuple[str, ...] = words()
+    reject_terms: tuple[str, ...] = words()
+    reject_dynamic: bool = False
+    hops_max: int = number(255, 0, 255)
     url_length_max: int = number(2_000, 16, 8_000)
     path_depth_max: int = number(20, 1)
     segment_repeats_max: int = number(3, 1)
+    deeper_repeats_max: int = number(2, 1)
+    calendar_years_max: int = number(5, 0)
+    host_labels_max: int = number(8, 1)
+    reject_session_segments: bool = True
+    reject_hosts_in_paths: bool = True
 
 
 @dataclass(frozen=True)
@@ -128,6 +167,7 @@ class Config:
     scheduler: Scheduler = Scheduler()
     fetcher: Fetcher = Fetcher()
     extractor: Extractor = Extractor()
+    url: Url = Url()
     scope: Scope = Scope()
     verifier: Verifier = Verifier()
     supervisor: Supervisor = Supervisor()

@@ -48,7 +48,7 @@ EXTRACTED = schema(*KEYS, ("url", pa.string()), ("depth", pa.uint8()), ("links_i
 AUX = EXTRACTED
 
 LINKS = schema(
-    ("from_key", pa.uint64()), ("to_key", pa.uint64()), ("kinds", pa.uint16()), ("nofollow", pa.bool_()),
+    ("from_key", pa.uint64()), ("to_key", pa.uint64()), ("kinds", pa.uint32()), ("nofollow", pa.bool_()),
     ("followed", pa.bool_()),
 )
 

@@ -37,7 +37,7 @@ class LinkRows:
 
     def __init__(self):
         self._from_key, self._to_key = array("Q"), array("Q")
-        self._kinds, self._depth = array("H"), array("B")
+        self._kinds, self._depth = array("I"), array("B")
         self._nofollow, self._followed = array("B"), array("B")
         self._urls: dict[int, str] = {}
 
@@ -58,7 +58,7 @@ class LinkRows:
         """Ligacoes, sorted by (from_key, to_key)."""
         columns = {
             "from_key": np.array(self._from_key, np.uint64), "to_key": np.array(self._to_key, np.uint64),
-            "kinds": np.array(self._kinds, np.uint16), "nofollow": np.array(self._nofollow, bool),
+            "kinds": np.array(self._kinds, np.uint32), "nofollow": np.array(self._nofollow, bool),
             "followed": np.array(self._followed, bool),
         }
         return sort_by(pa.table(columns, schema=LINKS), ("from_key", "to_key"))

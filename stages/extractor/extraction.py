@@ -14,7 +14,7 @@ from stages.extractor.answer import Answer, read_answer, read_head
 from stages.extractor.columns import LinkRows, Rows
 from stages.extractor.exchange import Exchange, read_exchange
 from stages.extractor.links import CLASSES, Judged, LinkJudge
-from stages.extractor.page import REDIRECT
+from stages.extractor.document import REDIRECT
 from stages.extractor.scope import RULES, Scope
 from stages.extractor.servers import Servers
 from storage.tables import column

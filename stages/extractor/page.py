@@ -9,12 +9,10 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
-from contract.config import LINK_KINDS
+from stages.extractor.document import A, AREA, FRAME, IMAGE, LINK, REFRESH, SCRIPT
 from stages.extractor.nesting import cut_tangled
 
 TITLE_MAX_CHARACTERS = 300
-
-A, AREA, FRAME, REFRESH, REDIRECT, LINK, IMAGE, SCRIPT = range(len(LINK_KINDS))  # places of the bits of Ligacoes.kinds
 
 _SOURCES = {  # tag: kind of link, attribute that holds it
     "a": (A, "href"), "area": (AREA, "href"), "iframe": (FRAME, "src"), "frame": (FRAME, "src"), "link": (LINK, "href"),
