@@ -7,6 +7,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from contract.errors import BadConfiguration, Usage
+from contract.surt import parse_surt
 from contract.url import NotCanonical, host_named
 from storage.publish import encode_json
 
@@ -115,7 +116,8 @@ class Extractor:
 class Url:
     rules: tuple[str, ...] = words("session_ids", "tracking", allowed=URL_RULES)
     tracking_parameters: tuple[str, ...] = words(
-        *"utm_* fbclid gclid gclsrc dclid gbraid wbraid msclkid yclid mc_cid mc_eid igshid _hsenc _hsmi _openstat".split()
+        *"utm_* fbclid gclid gclsrc gad_source dclid gbraid wbraid srsltid msclkid yclid ttclid twclid mc_cid mc_eid mkt_tok"
+        " igshid _ga _gl _hsenc _hsmi _openstat".split()
     )
 
 
@@ -261,17 +263,22 @@ def expect(value, good: bool, place: str, expected: str):
 
 def check_scope(scope: Scope, source: str) -> None:
     """Here and not in the extractor, so that no plan freezes a configuration that a stage would refuse."""
-    for key in ("accept_suffixes", "reject_domains"):
-        for name in getattr(scope, key):
+    hosts = (host_named, "names of hosts or domains")
+    surts = (parse_surt, "SURT prefixes, as in 'br,ufmg,' or 'br,ufmg,www)/ensino'")
+    patterns = (re.compile, "regular expressions")
+    checks = {
+        "accept_suffixes": hosts, "accept_domains": hosts, "reject_domains": hosts, "accept_surts": surts, "reject_surts": surts,
+        "accept_patterns": patterns, "reject_patterns": patterns,
+    }
+    for key, (read, expected) in checks.items():
+        for text in getattr(scope, key):
             try:
-                host_named(name)
-            except NotCanonical:
-                raise BadConfiguration(f"{source}: [scope] {key}: expected names of hosts or domains, found {name!r}") from None
-    for pattern in scope.reject_patterns:
-        try:
-            re.compile(pattern)
-        except (re.error, OverflowError, RecursionError) as error:
-            raise BadConfiguration(f"{source}: [scope] reject_patterns: expected regular expressions, found {pattern!r} ({error})") from None
+                read(text)
+            except (NotCanonical, re.error, OverflowError, RecursionError) as error:
+                why = "" if isinstance(error, NotCanonical) else f" ({error})"
+                raise BadConfiguration(f"{source}: [scope] {key}: expected {expected}, found {text!r}{why}") from None
+    for term in scope.reject_terms:
+        expect(term, bool(term.strip()), f"{source}: [scope] reject_terms", "words")
 
 
 def check_pairs(config: Config, source: str) -> None:

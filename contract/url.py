@@ -58,9 +58,15 @@ def server_of(url: str) -> str:
 
 
 def extension_of(url: str) -> str:
-    """What follows the last dot of the last path segment, in lower case; nothing where there is none."""
-    path = url[url.index("/", 8):].partition("?")[0]
-    return path.rpartition("/")[2].rpartition(".")[2].lower() if "." in path.rpartition("/")[2] else ""
+    """The extension of a canonical URL's path."""
+    return path_extension(url[url.index("/", 8):].partition("?")[0])
+
+
+def path_extension(path: str) -> str:
+    """What follows the last dot of the last segment, in lower case; nothing where there is none. A packed sitemap is an xml."""
+    name = path[path.rfind("/") + 1:]
+    extension = name[name.rfind(".") + 1:].lower() if "." in name else ""
+    return "xml" if extension == "gz" and name[-7:].lower() == ".xml.gz" else extension
 
 
 def host_of(server: str) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from contract import aux_rows, names
+from contract.canonical import Canonical
 from contract.config import Config
 from contract.log import ABANDON, SEED, Entry, commit
 from contract.plan import Plan, write_plan
@@ -24,7 +25,7 @@ def take_inbox(books: Books, config: Config) -> int:
         if path.name not in books.log.inbox:
             cycle = books.next_cycle()
             write_plan(books.path, Plan(cycle, SEED, 0, books.log.blocks, None, now_ms(), config, path.name))
-            taken += commit_seeds(books, cycle, path)
+            taken += commit_seeds(books, cycle, path, config)
         delete_taken(books, path)
     return taken
 
@@ -33,18 +34,18 @@ def resume_seeds(books: Books, plan: Plan) -> None:
     """Finishes a seed cycle that was interrupted."""
     path = books.path / names.INBOX / plan.inbox
     if path.exists() or is_published(books.path / names.cycle(plan.cycle) / names.VERIFIER):
-        commit_seeds(books, plan.cycle, path)
+        commit_seeds(books, plan.cycle, path, plan.config)
         delete_taken(books, path)
     else:
         commit(books.path, Entry(ABANDON, plan.cycle, plan.blocks, reason=f"inbox/{plan.inbox} is gone"))
         books.refresh()
 
 
-def commit_seeds(books: Books, cycle: int, path: Path) -> int:
+def commit_seeds(books: Books, cycle: int, path: Path, config: Config) -> int:
     folder = books.path / names.cycle(cycle) / names.VERIFIER
     rows = 0
     if not confirm_published(folder):
-        table, bad = read_seeds(path, books.crawl.keys())
+        table, bad = read_seeds(path, books.crawl.keys(), Canonical(config.url))
         rows = len(table)
         with publishing(folder) as manifest:
             write_table(folder / names.AUX, table)
@@ -65,11 +66,11 @@ def delete_taken(books: Books, path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-def read_seeds(path: Path, keys: Keys) -> tuple[pa.Table, int]:
+def read_seeds(path: Path, keys: Keys, canonical: Canonical) -> tuple[pa.Table, int]:
     """The distinct URLs of a file as rows of AUX, sorted by (domain key, URL key), and how many lines were bad."""
     with open(path, "rb") as stream:
         lines = list(parse_lines(read_lines(stream)))
-    urls = sorted({line.url for line in lines if line.url})
+    urls = sorted({canonical.fold(line.url) for line in lines if line.url})  # as links are, or both would be asked for
     servers = [keys.server(server_of(url)) for url in urls]
     table = pa.table({
         "domain_key": pa.array([server.domain_key for server in servers], pa.uint64()),

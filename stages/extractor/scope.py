@@ -1,58 +1,158 @@
-"""Which URLs a crawl wants: rules about the server, judged once a server, then rules about the URL.
+"""Which URLs a crawl wants: rules about the server, judged once a server, then rules about the URL, then about its page.
 
-The first rule that decides wins; rules are judged in the order of RULES. Those of TRAPS tell URLs that a server makes
-without end from those that lead somewhere.
+The first rule that decides wins and is what the books count. Within each of the three, rules are judged in the order of
+RULES; names are those of the configuration, but for 'accept', which is broken by what no accept_ list takes. Rules of TRAPS
+tell URLs that a server makes without end from those that lead somewhere. docs/scope.md is the manual.
 """
 
 import re
 from functools import lru_cache
+from urllib.parse import unquote
 
 from contract.config import Scope as ScopeConfig
-from contract.url import Keys, extension_of, host_named, host_of, is_address, server_of
+from contract.surt import SurtPrefixes
+from contract.url import Keys, host_named, host_of, is_address, path_extension
+from stages.extractor.traps import (
+    find_mark, goes_deeper, has_endless_labels, has_far_date, has_host, has_repeats, has_session_segment, may_hide_session,
+)
 
-OUT_OF_SCOPE = ("accept_suffixes", "reject_domains", "reject_extensions", "reject_patterns")
-TRAPS = ("url_length_max", "path_depth_max", "segment_repeats_max")
-RULES = OUT_OF_SCOPE + TRAPS
+RULES = (
+    "accept", "reject_domains", "reject_surts", "reject_extensions", "reject_patterns", "reject_terms", "reject_dynamic",
+    "host_labels_max", "url_length_max", "path_depth_max", "segment_repeats_max", "calendar_years_max",
+    "reject_session_segments", "reject_hosts_in_paths", "hops_max", "deeper_repeats_max",
+)
+(_ACCEPT, _DOMAINS, _SURTS, _EXTENSIONS, _PATTERNS, _TERMS, _DYNAMIC, _HOST_LABELS, _URL_LENGTH, _PATH_DEPTH, _SEGMENT_REPEATS,
+ _CALENDAR_YEARS, _SESSION_SEGMENTS, _HOSTS_IN_PATHS, _HOPS, _DEEPER_REPEATS) = RULES
+OUT_OF_SCOPE = (_ACCEPT, _DOMAINS, _SURTS, _EXTENSIONS, _PATTERNS, _TERMS, _DYNAMIC, _HOPS)
+TRAPS = tuple(rule for rule in RULES if rule not in OUT_OF_SCOPE)
 
-_ACCEPT_SUFFIXES, _REJECT_DOMAINS, _REJECT_EXTENSIONS, _REJECT_PATTERNS = OUT_OF_SCOPE
-_URL_LENGTH, _PATH_DEPTH, _SEGMENT_REPEATS = TRAPS
+SERVERS_REMEMBERED = 1 << 17
+HOPS_UNLIMITED = 255  # the largest depth that tables hold
+PROGRAMS = frozenset("action asp aspx cfc cfm cgi dll do exe fcgi jsf jsp jspx nsf php php3 php4 php5 phtml pl".split())
 
 
 class Scope:
-    def __init__(self, config: ScopeConfig, keys: Keys):
+    """`year` is that of the crawl's today, which dates are far from; 0 where it is not known: then no date is far."""
+
+    def __init__(self, config: ScopeConfig, keys: Keys, year: int = 0):
         self._config = config
         self._keys = keys
-        self._suffixes = tuple(host_named(text) for text in config.accept_suffixes)
-        self._endings = tuple("." + suffix for suffix in self._suffixes)
-        self._domains = frozenset(host_named(text) for text in config.reject_domains)
+        self._year = year
+        suffixes = [host_named(text) for text in config.accept_suffixes]
+        self._suffixes = frozenset(suffixes)
+        self._endings = tuple("." + suffix for suffix in suffixes)
+        self._accept_domains = frozenset(host_named(text) for text in config.accept_domains)
+        self._accept_surts = SurtPrefixes(config.accept_surts)
+        self._accept_patterns = tuple(re.compile(text) for text in config.accept_patterns)
+        self._accepts_all = not (suffixes or self._accept_domains or self._accept_surts or self._accept_patterns)
+        self._reject_domains = frozenset(host_named(text) for text in config.reject_domains)
+        self._reject_surts = SurtPrefixes(config.reject_surts)
         self._extensions = frozenset(text.strip().lstrip(".").lower() for text in config.reject_extensions)
         self._patterns = tuple(re.compile(text) for text in config.reject_patterns)
-        self.judge_server = lru_cache(maxsize=1 << 17)(self._judge_server)
+        self._terms = tuple(term.strip().lower() for term in config.reject_terms)
+        self._judges_dates = bool(config.calendar_years_max and year)
+        self._looks_at_place = bool(self._accept_patterns or self._accept_surts.names_paths or self._reject_surts.names_paths)
+        self._looks_at_words = bool(self._patterns or self._terms or config.reject_dynamic)
+        self._depth_unjudged = min(config.path_depth_max, config.segment_repeats_max)
+        self.judge_server = lru_cache(maxsize=SERVERS_REMEMBERED)(self._judge_server)
+        self._paths_of = lru_cache(maxsize=SERVERS_REMEMBERED)(self._find_paths)
 
     def judge(self, url: str) -> str:
-        """The rule that a canonical URL breaks, or nothing."""
-        server = server_of(url)
-        return self.judge_server(server) or self._judge_path(url, url[len(server):].partition("?")[0])
+        """The rule that a canonical URL breaks by itself, or nothing."""
+        server = url[:url.index("/", 8)]
+        rule = self.judge_server(server)
+        if rule:
+            return rule
+        target = url[len(server):]
+        path, _, query = target.partition("?")
+        if self._looks_at_place and (rule := self._judge_place(server, url, target)):
+            return rule
+        extension = path_extension(path)
+        if extension in self._extensions:
+            return _EXTENSIONS
+        if self._looks_at_words and (rule := self._judge_words(url, path, extension)):
+            return rule
+        return self._judge_traps(server, url, path, query)
+
+    def judge_depth(self, depth: int) -> str:
+        """The rule that every link of a page this many hops from a seed breaks, or nothing."""
+        return _HOPS if self._config.hops_max < HOPS_UNLIMITED and depth >= self._config.hops_max else ""
+
+    def is_suspect(self, page_url: str) -> bool:
+        """Whether judge_from() can reject any link of a page; most pages' folders repeat nothing."""
+        segments = folder_of(page_url).split("/")[3:-1]
+        most = self._config.deeper_repeats_max
+        return len(segments) - len(set(segments)) >= most - 1 and any(segments.count(segment) >= most for segment in set(segments))
+
+    def judge_from(self, page_url: str, target_url: str) -> str:
+        """The rule that a URL breaks as a link of this page, or nothing; asked for links of suspect pages that judge() passed."""
+        deeper = goes_deeper(folder_of(page_url), folder_of(target_url), self._config.deeper_repeats_max)
+        return _DEEPER_REPEATS if deeper else ""
 
     def _judge_server(self, server: str) -> str:
+        """The rule that all URLs of a server break, or nothing."""
+        if not self._accepts_all and not self._accept_patterns and not self._takes(server) and not self._accept_surts.paths_of(server):
+            return _ACCEPT
+        if self._keys.is_of(server, self._reject_domains):
+            return _DOMAINS
+        if self._reject_surts and self._reject_surts.takes_server(server):
+            return _SURTS
         host = host_of(server)
-        if self._suffixes and host not in self._suffixes and (is_address(host) or not host.endswith(self._endings)):
-            return _ACCEPT_SUFFIXES
-        if self._keys.is_of(server, self._domains):
-            return _REJECT_DOMAINS
+        if not is_address(host) and has_endless_labels(host, self._config.host_labels_max):
+            return _HOST_LABELS
         return ""
 
-    def _judge_path(self, url: str, path: str) -> str:
-        if extension_of(url) in self._extensions:
-            return _REJECT_EXTENSIONS
+    def _takes(self, server: str) -> bool:
+        """Whether an accept_ list takes all URLs of a server."""
+        host = host_of(server)
+        if host in self._suffixes or host.endswith(self._endings) and not is_address(host):
+            return True
+        return self._keys.is_of(server, self._accept_domains) or self._accept_surts.takes_server(server)
+
+    def _find_paths(self, server: str) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+        """How accepted and rejected paths of a server begin, and whether it is accepted as a whole."""
+        is_taken = self._accepts_all or self._takes(server)
+        return self._accept_surts.paths_of(server), self._reject_surts.paths_of(server), is_taken
+
+    def _judge_place(self, server: str, url: str, target: str) -> str:
+        accepted, rejected, is_taken = self._paths_of(server)
+        if not (is_taken or target.startswith(accepted) or any(pattern.search(url) for pattern in self._accept_patterns)):
+            return _ACCEPT
+        return _SURTS if target.startswith(rejected) else ""
+
+    def _judge_words(self, url: str, path: str, extension: str) -> str:
         if any(pattern.search(url) for pattern in self._patterns):
-            return _REJECT_PATTERNS
-        if len(url) > self._config.url_length_max:
-            return _URL_LENGTH
-        segments = [segment for segment in path.split("/") if segment]
-        if len(segments) > self._config.path_depth_max:
-            return _PATH_DEPTH
-        most = self._config.segment_repeats_max
-        if len(segments) > most and any(segments.count(segment) > most for segment in set(segments)):
-            return _SEGMENT_REPEATS
+            return _PATTERNS
+        if self._terms:
+            plain = unquote(url).lower()
+            if any(term in plain for term in self._terms):
+                return _TERMS
+        if self._config.reject_dynamic and ("?" in url or extension in PROGRAMS or "/cgi-bin/" in path.lower()):
+            return _DYNAMIC
         return ""
+
+    def _judge_traps(self, server: str, url: str, path: str, query: str) -> str:
+        config = self._config
+        if len(url) > config.url_length_max:
+            return _URL_LENGTH
+        if path.count("/") > self._depth_unjudged:
+            segments = [segment for segment in path.split("/") if segment]
+            if len(segments) > config.path_depth_max:
+                return _PATH_DEPTH
+            if len(set(segments)) < len(segments) and has_repeats(segments, config.segment_repeats_max):
+                return _SEGMENT_REPEATS
+        mark = find_mark(path)
+        if (mark or query) and self._judges_dates and has_far_date(path, query, self._year, config.calendar_years_max):
+            return _CALENDAR_YEARS
+        if mark or may_hide_session(path) or server[8:].partition(":")[0] in path:  # of http's hosts all but one letter
+            if config.reject_session_segments and has_session_segment(path):
+                return _SESSION_SEGMENTS
+            if config.reject_hosts_in_paths and has_host(path, host_of(server)):
+                return _HOSTS_IN_PATHS
+        return ""
+
+
+def folder_of(url: str) -> str:
+    """A URL up to the last slash of its path."""
+    address = url.partition("?")[0]
+    return address[:address.rindex("/") + 1]
