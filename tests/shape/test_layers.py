@@ -16,7 +16,9 @@ MAY_IMPORT = {
 }
 IN_ONE_PLACE = {"pycurl": "stages/fetcher/engine.py", "zstandard": "storage/frames.py", "sortednp": "storage/arrays.py",
                 "ada_url": "contract/url.py", "brotlicffi": "contract/body.py",
-                "dns": "stages/fetcher/resolver.py"}
+                "dns": "stages/fetcher/resolver.py", "selectolax": "stages/extractor/documents/html.py",
+                "lxml": "stages/extractor/documents/markup.py", "chardet": "stages/extractor/charset.py",
+                "pypdfium2": "stages/extractor/documents/pdf.py", "olefile": "stages/extractor/documents/doc.py"}
 SOURCES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 
 
@@ -43,10 +45,10 @@ def test_layers(path):
     assert [name for name in own if not allowed(name)] == []
 
 
-@pytest.mark.parametrize("library", [*IN_ONE_PLACE, "selectolax"])
+@pytest.mark.parametrize("library", IN_ONE_PLACE)
 def test_libraries_with_one_importer(library):
     importers = [str(path.relative_to(ROOT)) for path in SOURCES if any(name.split(".")[0] == library for name in imports(path))]
-    assert len(importers) <= 1 and all(importer == IN_ONE_PLACE.get(library, importer) for importer in importers)
+    assert importers == [IN_ONE_PLACE[library]]
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))

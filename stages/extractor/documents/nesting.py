@@ -5,24 +5,29 @@ page of n nested <div> costs n^2 steps (100,000: 23 s). An attribute is compared
 formatting elements that were never closed (<b id=1><b id=2>...) are made anew in every block that follows, so that
 a page of 59 KB can take 6 GB. Browsers bound the depth at 512; the parser that we use does not, and cannot be
 stopped half-way. So the three costs are estimated from the tags alone, in time linear in the page. Ordinary pages
-stay far below the bounds, and most are let through by their number of tags.
+stay far below the bounds, and most are let through by their number of tags and how these begin.
 """
 
 import re
+from typing import NamedTuple
 
 import numpy as np
 
 TAGS_UNCHECKED = 1_000  # fewer cannot make more than 250,000 elements, 100 MB
-TAGS_SHALLOW = 10_000  # fewer cannot cost more than half a second, however deep
+TAGS_SHALLOW = 14_000  # fewer cannot make STEPS_MAX steps, however deep
 ELEMENTS_MAX = 1_000_000  # made anew: 400 MB
 STEPS_MAX = 100_000_000  # on the stack of open elements: about half a second
 TAG_UNCHECKED_BYTES = 4_096  # a shorter tag has no room for attributes that cost anything
 ATTRIBUTES_MAX = 1_000  # of one tag
 LOOK_BACK = 64  # open elements that an end tag may close beside its own, as we estimate it
 
-_FORMATTING = re.compile(
-    rb"<(/?)(b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?=[\s/<>])([^<>]*)"
-)
+_FORMATTING_NAMES = b"b big code em font i nobr s small strike strong tt u".split()
+_FORMATTING = re.compile(rb"<(/?)(" + b"|".join(_FORMATTING_NAMES) + rb")(?=[\s/<>])([^<>]*)")
+LOWER = 0x20  # the bit that makes letters small
+_LOWER_WORD = np.uint64(LOWER * 0x0101010101010101)
+_ENDS = " \t\n\f\r/<>"  # of a tag's name
+_IS_END = np.zeros(256, bool)
+_IS_END[[ord(end) | LOWER for end in _ENDS]] = True
 _ALIKE_MAX = 3  # the parser itself makes no more than three alike anew (HTML standard, "Noah's Ark clause")
 _TAG = re.compile(rb"<(/?)([a-z][^\s/<>]*)(?:[^<>]*(/)>)?")
 _NAME = re.compile(rb"<[a-zA-Z][^\s/>]*")
@@ -39,22 +44,56 @@ _CLOSES = {  # a start tag: what it closes, and what may lie open between
 }
 
 
-def cut_tangled(html: bytes) -> bytes:
+class Tags(NamedTuple):
+    """Where tags begin, and the first two letters of each as one number; end tags have a slash for the first."""
+    starts: np.ndarray
+    letters: np.ndarray  # u2, lower case
+
+    def present(self) -> np.ndarray:
+        """For each pair of letters whether a tag begins so."""
+        found = np.zeros(1 << 16, bool)
+        found[self.letters] = True
+        return found
+
+
+def letters_of(name: str) -> int:
+    """The number that stands in Tags.letters for tags that begin so."""
+    first, second = name.encode("ascii").lower()[:2]
+    return (first | LOWER) << 8 | second | LOWER
+
+
+_MAY_FORMAT = np.zeros(1 << 16, bool)  # tags that may be formatting, by their first two letters
+_MAY_FORMAT[[letters_of(name) for name in ("bi", "co", "em", "fo", "no", "sm", "st", "tt", *(letter + end for letter in "bisu" for end in _ENDS))]] = True
+
+
+def find_tags(html: bytes) -> Tags:
+    data = np.frombuffer(html + b"  ", np.uint8)
+    starts = np.flatnonzero(data == ord("<"))
+    return Tags(starts, (data[starts + 1] | LOWER).astype(np.uint16) << 8 | data[starts + 2] | LOWER)
+
+
+def cut_tangled(html: bytes, tags: Tags) -> bytes:
     """The page, or what comes before the tag that would pass a bound."""
-    starts = np.flatnonzero(np.frombuffer(html, np.uint8) == ord("<"))
+    starts = tags.starts
     end = crowded_tag(html, starts)
     if len(starts) > TAGS_UNCHECKED:
-        plain = html[:end].lower()
-        starts = starts[:np.searchsorted(starts, end)]
-        end = min(end, formatting_limit(plain, starts))
+        plain = b""
+        if np.cumsum(_MAY_FORMAT[tags.letters]).sum() > ELEMENTS_MAX and formatting_bound(html, starts) > ELEMENTS_MAX:
+            plain = html[:end].lower()
+            starts = starts[:np.searchsorted(starts, end)]
+            end = min(end, formatting_limit(plain, starts))
         if len(starts) > TAGS_SHALLOW:
-            end = min(end, depth_limit(plain))
-    return html[:end]
+            end = min(end, depth_limit(plain or html[:end].lower()))
+    return html if end == len(html) else html[:end]
 
 
 def crowded_tag(html: bytes, starts: np.ndarray) -> int:
     """Where the first tag with too many attributes begins, or the length of the page."""
-    gaps = np.diff(np.append(starts, len(html)))
+    if not len(starts):
+        return len(html)
+    gaps = np.append(starts[1:], len(html)) - starts
+    if gaps.max() <= TAG_UNCHECKED_BYTES:
+        return len(html)
     for start in starts[gaps > TAG_UNCHECKED_BYTES].tolist():
         name = _NAME.match(html, start)
         place = name.end() if name else len(html)
@@ -66,6 +105,27 @@ def crowded_tag(html: bytes, starts: np.ndarray) -> int:
         else:
             return start
     return len(html)
+
+
+def formatting_bound(html: bytes, starts: np.ndarray) -> int:
+    """At least as many elements as may be made anew, from counts of start and end tags by name; on arrays."""
+    words = np.ndarray(len(html) + 1, "<u8", html + b" " * 8, strides=(1,))  # the eight bytes from each place on
+    after_slash = words[np.minimum(starts + 2, len(html))] | _LOWER_WORD
+    word = words[starts + 1] | _LOWER_WORD
+    is_end = word & 0xFF == ord("/")
+    bound = 0
+    for name in _FORMATTING_NAMES:
+        opened = is_named(word, name)
+        if opened.any():
+            level = np.cumsum(opened.astype(np.int64) - (is_end & is_named(after_slash, name)))
+            bound += int((level - np.minimum(np.minimum.accumulate(level), 0)).sum())  # an end tag with nothing to close counts not
+    return bound
+
+
+def is_named(words: np.ndarray, name: bytes) -> np.ndarray:
+    """Where eight bytes, lower case, begin with the name of a tag and its end."""
+    bits = 8 * len(name)
+    return (words & (1 << bits) - 1 == int.from_bytes(name, "little")) & _IS_END[(words >> bits & 0xFF).astype(np.uint8)]
 
 
 def formatting_limit(html: bytes, starts: np.ndarray) -> int:

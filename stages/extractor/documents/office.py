@@ -1,0 +1,237 @@
+"""Office documents that are zip files of XML: DOCX, PPTX, XLSX, ODT, ODP, ODS and EPUB; their hyperlinks, title and text.
+
+Read with zipfile and expat of the standard library. Nothing that the file says of its sizes is believed: what is
+unpacked, the elements and their depth have bounds of their own. A document type with declarations of its own is refused,
+as are entities: they are how small XML becomes large. Namespaces are not resolved (a long name would be copied for
+every element); the prefixes are those that all programs write. A file that was cut off has lost its directory, and is
+read by the headers of its entries.
+"""
+
+import re
+import zipfile
+import zlib
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Iterator
+from io import BytesIO
+from itertools import islice
+from xml.parsers import expat
+
+from stages.extractor.document import DOCUMENT, Document, shorten
+
+_OPEN_XML = "application/vnd.openxmlformats-officedocument."
+_OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
+TYPES = (
+    *(_OPEN_XML + name for name in (
+        "wordprocessingml.document", "wordprocessingml.template", "presentationml.presentation", "presentationml.slideshow",
+        "presentationml.template", "spreadsheetml.sheet", "spreadsheetml.template",
+    )),
+    "application/vnd.ms-word.document.macroenabled.12", "application/vnd.ms-powerpoint.presentation.macroenabled.12",
+    "application/vnd.ms-excel.sheet.macroenabled.12",
+    *(_OPEN_DOCUMENT + name for name in ("text", "text-template", "presentation", "spreadsheet", "graphics")),
+    "application/epub+zip",
+)
+
+UNPACKED_MAX_BYTES = 64 << 20
+ENTRIES_MAX = 10_000  # in the file; a book has hundreds
+ELEMENTS_MAX = 1_000_000  # about a second
+DEPTH_MAX = 1_000
+LINKS_MAX = 10_000
+LINK_MAX_CHARACTERS = 8_000
+TEXT_MAX_CHARACTERS = 1 << 20
+
+NAME_MAX_BYTES = 300  # of an entry
+PIECE_BYTES = 16 << 10  # unpacks to 16 MB at most: deflate gives 1,032 bytes for one
+
+_ENTRY, _DIRECTORY_ENTRY = b"PK\x03\x04", b"PK\x01\x02"
+_ENTRY_SIGNATURE = re.compile(re.escape(_ENTRY))
+_ENTRY_HEADER_BYTES = 30  # before its name (APPNOTE 4.3.7)
+_FIRST_NAMES = (b"[Content_Types].xml", b"_rels/", b"docProps/", b"word/", b"ppt/", b"xl/", b"META-INF/container.xml")
+_FIRST_TYPES = (_OPEN_DOCUMENT.encode(), b"application/epub+zip")  # what an entry named mimetype holds
+_LINKS_AND_TITLE = re.compile(r".*\.(?:rels|opf)|docProps/core\.xml|meta\.xml")
+_BODY = re.compile(r"content\.xml|word/document\.xml|ppt/slides/slide[0-9]+\.xml|xl/sharedStrings\.xml|.*\.x?html?")
+
+_LINKING = {"a", "area-rectangle", "area-circle", "area-polygon", "event-listener"}  # elements whose xlink:href a click follows
+_BODIES = {"office:body", "body"}  # of ODF and XHTML; Office Open XML has its text in elements named t
+_BREAKS = {"br", "dd", "div", "dt", "h", "h1", "h2", "h3", "h4", "li", "p", "s", "si", "tab", "td", "th", "title", "tr"}
+_FIELD = re.compile(r'HYPERLINK\s++"([^"]++)"')
+
+
+def looks_like(start: bytes) -> bool:
+    """By the name of the first entry, or the type that ODF and EPUB put there unpacked."""
+    first = start[_ENTRY_HEADER_BYTES:]
+    return start.startswith(_ENTRY) and (
+        first.startswith(_FIRST_NAMES) or first.startswith(b"mimetype") and any(kind in first[:100] for kind in _FIRST_TYPES)
+    )
+
+
+def read(content: bytes, charset: str) -> Document:
+    document = Document()
+    reader = PartReader(document)
+    if content.count(_DIRECTORY_ENTRY) <= ENTRIES_MAX:
+        for part in unpack_parts(content):
+            if not reader.read_part(part):
+                break
+    document.text = reader.text()
+    return document
+
+
+def unpack_parts(content: bytes) -> Iterator[bytes]:
+    """The parts that hold links, title or text, those with links first; at most UNPACKED_MAX_BYTES of them."""
+    try:
+        file = zipfile.ZipFile(BytesIO(content))
+    except Exception:  # zipfile raises of many kinds on what is no zip file
+        yield from inflate_parts(content)
+        return
+    unpacked_left, packed_left = UNPACKED_MAX_BYTES, len(content)
+    with file:
+        for info in in_order([(info.filename, info) for info in file.infolist()]):
+            packed_left -= info.compress_size  # more than there is: entries lie over each other, to be unpacked again and again
+            if unpacked_left <= 0 or packed_left < 0:
+                return
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                continue  # cannot be unpacked in small pieces, and no such document uses it
+            try:
+                with file.open(info) as opened:
+                    part = opened.read(unpacked_left)
+            except Exception:  # the other parts may be whole
+                continue
+            unpacked_left -= len(part)
+            yield part
+
+
+def inflate_parts(content: bytes) -> Iterator[bytes]:
+    """The same of a file that was cut off: its entries by their own headers, the last one as far as it goes."""
+    places = [found.start() for found in islice(_ENTRY_SIGNATURE.finditer(content), ENTRIES_MAX)]
+    unpacked_left, packed_left = UNPACKED_MAX_BYTES, len(content)
+    for place in in_order([(name_at(content, place), place) for place in places]):
+        inflater, pieces = zlib.decompressobj(-zlib.MAX_WBITS), []
+        start = place + _ENTRY_HEADER_BYTES + number_at(content, place + 26) + number_at(content, place + 28)
+        while not inflater.eof and start < len(content) and unpacked_left > 0 and packed_left > 0:
+            try:
+                pieces.append(inflater.decompress(content[start:start + PIECE_BYTES]))
+            except zlib.error:  # not packed, or no entry
+                break
+            start += PIECE_BYTES
+            packed_left -= PIECE_BYTES
+            unpacked_left -= len(pieces[-1])
+        yield b"".join(pieces)
+
+
+def in_order(entries: list[tuple[str, object]]) -> list:
+    return [entry for pattern in (_LINKS_AND_TITLE, _BODY) for name, entry in entries if pattern.fullmatch(name)]
+
+
+def name_at(content: bytes, place: int) -> str:
+    start = place + _ENTRY_HEADER_BYTES
+    return content[start:start + min(number_at(content, place + 26), NAME_MAX_BYTES)].decode("utf-8", "replace")
+
+
+def number_at(content: bytes, place: int) -> int:
+    return int.from_bytes(content[place:place + 2], "little")
+
+
+class Stop(Exception):
+    """A bound is passed, or the XML is of a kind that is refused."""
+
+
+class PartReader:
+    """Reads XML parts of one document; the bounds hold for all of them together."""
+
+    def __init__(self, document: Document):
+        self._document = document
+        self._elements_left = ELEMENTS_MAX
+        self._characters_left = TEXT_MAX_CHARACTERS
+        self._texts: list[str] = []
+        self._depth = self._in_text = 0
+        self._in_field = False
+        self._field: list[str] = []  # pieces of an instruction of Word, which may be cut into several elements
+        self._title: list[str] | None = None  # pieces of the open dc:title
+
+    def text(self) -> str:
+        return " ".join("".join(self._texts).split())
+
+    def read_part(self, part: bytes) -> bool:
+        """Reads as far as the XML is well-formed; False where a bound is passed and no more parts are wanted."""
+        self._depth = self._in_text = 0
+        self._title = None
+        # What the part declares is not asked: Python would look for a codec of any name.
+        parser = expat.ParserCreate("utf-16" if part.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8")
+        parser.buffer_text = True
+        parser.StartDoctypeDeclHandler = refuse_declarations
+        parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
+        parser.CharacterDataHandler = self._take
+        try:
+            parser.Parse(part, True)
+        except Stop:
+            pass
+        except (expat.ExpatError, ValueError):
+            pass
+        self._close_field()
+        return self._elements_left > 0
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._elements_left -= 1
+        self._depth += 1
+        if self._elements_left <= 0 or self._depth > DEPTH_MAX:
+            raise Stop
+        local = name.rpartition(":")[2]
+        if local in _LINKING:
+            self._add_href(attributes.get("xlink:href"), attributes.get("href"))
+        elif local == "Relationship":
+            if attributes.get("TargetMode") == "External" and attributes.get("Type", "").endswith("/hyperlink"):
+                self._add(attributes.get("Target", ""))
+        elif local == "t" or name in _BODIES:
+            self._in_text += 1
+        elif local == "instrText":
+            self._in_field = True
+        elif local == "fldChar":
+            self._close_field()
+        elif local == "fldSimple":
+            self._field.append(attributes.get("w:instr", ""))
+            self._close_field()
+        elif name == "dc:title" and not self._document.title:
+            self._title = []
+
+    def _end(self, name: str) -> None:
+        self._depth -= 1
+        local = name.rpartition(":")[2]
+        if local in _BREAKS:
+            self._texts.append(" ")
+        if local == "t" or name in _BODIES:
+            self._in_text -= 1
+        elif local == "instrText":
+            self._in_field = False
+        elif name == "dc:title" and self._title is not None:
+            self._document.title = shorten("".join(self._title))
+            self._title = None
+
+    def _take(self, text: str) -> None:
+        if self._in_text and self._characters_left > 0:
+            self._texts.append(text[:self._characters_left])
+            self._characters_left -= len(text)
+        elif self._in_field:
+            self._field.append(text)
+        elif self._title is not None:
+            self._title.append(text)
+
+    def _close_field(self) -> None:
+        for text in _FIELD.findall("".join(self._field)):
+            self._add(text)
+        self._field.clear()
+        self._in_field = False
+
+    def _add_href(self, of_open_document: str | None, of_book: str | None) -> None:
+        if of_open_document is not None:
+            # An ODF file is a folder to its relative links (ODF 1.2 part 3, 3.7): what lies beside it begins with '../'.
+            self._add(of_open_document.removeprefix("../"))
+        elif of_book is not None and of_book.startswith(("http://", "https://")):  # others lead to the book's own chapters
+            self._add(of_book)
+
+    def _add(self, text: str) -> None:
+        if text and not text.startswith("#") and len(text) <= LINK_MAX_CHARACTERS and len(self._document.links) < LINKS_MAX:
+            self._document.add(DOCUMENT, text)
+
+
+def refuse_declarations(name: str, system_id: str | None, public_id: str | None, has_internal_subset: int) -> None:
+    if has_internal_subset:
+        raise Stop

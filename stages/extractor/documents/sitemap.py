@@ -1,0 +1,59 @@
+"""Sitemaps (sitemaps.org): lists of a site's pages and of other sitemaps, plain or gzip.
+
+Read of them: <loc>, alternates in other languages (<xhtml:link>), images and videos. Sitemaps that are plain text, one
+URL a line, are text for us.
+"""
+
+from contract.body import decompress_members
+from stages.extractor.charset import choose_charset
+from stages.extractor.document import ALTERNATE, IMAGE, MEDIA, SITEMAP, Document
+from stages.extractor.documents.markup import Listener, address, local_name, read_markup, root_of
+
+TYPES = ("application/gzip", "application/x-gzip", "application/gzip-compressed", "application/sitemap+xml")
+ROOTS = ("urlset", "sitemapindex")
+CONTENT_MAX_BYTES = 50 << 20  # what the protocol allows, not compressed
+START_BYTES = 1024
+_GZIP, _GZIP_MAGIC = 31, b"\x1f\x8b\x08"  # zlib's number for 'gzip wrapper'
+_KINDS = {"loc": SITEMAP, "content_loc": MEDIA, "player_loc": MEDIA, "thumbnail_loc": IMAGE}  # of elements whose text is a link
+
+
+def looks_like(start: bytes) -> bool:
+    return root_of(unpack(start, START_BYTES)) in ROOTS
+
+
+def read(content: bytes, charset: str) -> Document:
+    """The links of a sitemap; of a gzip that holds none, nothing."""
+    if content.startswith(_GZIP_MAGIC):
+        if not looks_like(content[:START_BYTES]):
+            return Document()
+        content = unpack(content, CONTENT_MAX_BYTES)
+        charset = choose_charset(content, "application/xml", has_markup=True)
+    return read_markup(content, charset, SitemapListener())
+
+
+def unpack(content: bytes, most_bytes: int) -> bytes:
+    if not content.startswith(_GZIP_MAGIC):
+        return content[:most_bytes]
+    return decompress_members(content, _GZIP, most_bytes) or b""
+
+
+class SitemapListener(Listener):
+    def __init__(self):
+        super().__init__()
+        self._in_image = False  # by its name and not by its namespace, which many forget to declare
+
+    def start(self, tag, attributes):
+        name = local_name(tag)
+        if name in _KINDS:
+            self.pieces = []
+        elif name == "image":
+            self._in_image = True
+        elif name == "link" and (text := address(attributes.get("href", ""))):
+            self.document.add(ALTERNATE, text)
+
+    def end(self, tag):
+        name = local_name(tag)
+        if name == "image":
+            self._in_image = False
+        elif self.pieces is not None and name in _KINDS and (text := self.taken()):
+            self.document.add(IMAGE if self._in_image else _KINDS[name], text)
