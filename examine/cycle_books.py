@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from contract import names
-from contract.tables import ANSWERED, AUX, COLLECTED, EXTRACTED, FAILED, LINKS, METADATA, REFUSED, SERVERS, URL_LIST
+from contract.tables import ANSWERED, AUX, COLLECTED, EXTRACTED, FAILED, LINKS, METADATA, REFUSED, REJECTED, SERVERS, TARGETS, URL_LIST
 from contract.url import Keys, server_of
 from contract.warc import ANSWERS, PageReader
 from examine.findings import Findings
@@ -27,9 +27,12 @@ def check_cycle(crawl: Path, cycle: int, keys: Keys, findings: Findings) -> None
         check_keyed(extractor / name, table, keys, findings)
     read_table(extractor / names.SERVERS, SERVERS)
     read_table(extractor / names.LINKS, LINKS)
+    rejected = read_table(extractor / names.REJECTED, REJECTED)
+    if (extractor / names.TARGETS).exists():
+        read_table(extractor / names.TARGETS, TARGETS)
 
     check_list(extractor, listed, collected, metadata, counts, findings)
-    check_links(extractor, extracted, counts[names.EXTRACTOR], findings)
+    check_links(extractor, extracted, rejected, counts[names.EXTRACTOR], findings)
     check_merge(folder / names.VERIFIER, counts, findings)
     check_pages(folder, metadata, findings)
 
@@ -61,9 +64,11 @@ def check_list(place: Path, listed, collected, metadata, counts: dict, findings:
     findings.equal("Metadados = answered", place, same, True, "the same URLs")
 
 
-def check_links(place: Path, extracted, counts: dict, findings: Findings) -> None:
+def check_links(place: Path, extracted, rejected, counts: dict, findings: Findings) -> None:
     findings.equal("link occurrences = sum of their classes", place, counts["link_occurrences"],
                    sum(counts[name] for name in LINK_CLASSES), "occurrences, classes")
+    findings.equal("out of scope + trap = sum of links over UrlsRejeitadas", place, counts["out_of_scope"] + counts["trap"],
+                   int(column(rejected, "links").sum(dtype=np.uint64)), "rejected, links")
     findings.equal("followed = sum of links in over UrlsExtraidas", place, counts["followed"],
                    int(column(extracted, "links_in").sum(dtype=np.uint64)), "followed, links in")
 

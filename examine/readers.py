@@ -136,3 +136,8 @@ def read_json_file(path: Path) -> dict:
 
 def plain(value):
     return value.item() if not isinstance(value, np.void) else value.tobytes().hex()
+
+
+def printable(text: str) -> str:
+    """The text without the characters that a terminal would obey."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
