@@ -32,6 +32,8 @@ COLLECTED = "UrlsColetadas.parquet"
 EXTRACTED = "UrlsExtraidas.parquet"
 METADATA = "MetadadosUrlsColetadas.parquet"
 LINKS = "Ligacoes.parquet"
+TARGETS = "Alvos.parquet"
+REJECTED = "UrlsRejeitadas.parquet"
 AUX = "AUX.parquet"
 REPORT = "report.json"
 

@@ -39,7 +39,9 @@ METADATA = schema(
     ("dns_ms", pa.uint32()), ("connect_ms", pa.uint32()), ("first_byte_ms", pa.uint32()), ("total_ms", pa.uint32()),
     ("bytes", pa.int64()),
     ("address", pa.string()), ("etag", pa.string()), ("last_modified", pa.string()), ("redirect_to", pa.string()),
-    ("parsed", pa.bool_()), ("title", pa.string()), ("links_inside", pa.uint32()), ("links_outside", pa.uint32()),
+    ("parsed", pa.bool_()), ("reader", pa.string()), ("trouble", pa.string()), ("title", pa.string()), ("language", pa.string()),
+    ("canonical", pa.string()), ("noindex", pa.bool_()), ("nofollow", pa.bool_()), ("links_inside", pa.uint32()),
+    ("links_outside", pa.uint32()), ("duplicate", pa.bool_()), ("fingerprint", pa.uint64()),
 )
 
 UNKNOWN_DIGEST = bytes(16)  # content_digest of a revisit, whose content is not there to be read
@@ -49,8 +51,11 @@ AUX = EXTRACTED
 
 LINKS = schema(
     ("from_key", pa.uint64()), ("to_key", pa.uint64()), ("kinds", pa.uint32()), ("nofollow", pa.bool_()),
-    ("followed", pa.bool_()),
+    ("followed", pa.bool_()), ("anchor", pa.string()),
 )
+
+TARGETS = schema(("key", pa.uint64()), ("url", pa.string()))
+REJECTED = schema(("server", pa.string()), ("rule", pa.string()), ("links", pa.uint64()), ("example", pa.string()))
 
 # State of a known URL, the u8 column `state` of a generation.
 STATES = ("waiting", "prescheduled", "collected", "given_up", "refused_by_robots", "refused_by_rule")

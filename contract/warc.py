@@ -149,13 +149,26 @@ class PageReader:
         """Of the first record: 0, or behind the dictionary."""
         return self._members.first
 
-    def records(self, start: int | None = None) -> Iterator[Record]:
-        """The records from the member at `start`, or all."""
+    def records(self, start: int | None = None, end: int | None = None) -> Iterator[Record]:
+        """The records from the member at `start`, or the first, up to the one that ends at `end`, or the last."""
         position = self.first_offset if start is None else start
-        while (position := self._pass_extensions(position)) < self.size_bytes:
+        end = self.size_bytes if end is None else end
+        while (position := self._pass_extensions(position)) < end:
             record = self.record_at(position)
             yield record
             position += record.length
+
+    def member_ends(self) -> Iterator[int]:
+        """Where each member ends, without reading it where that can be told; Damaged where the members end before the file does."""
+        position = self.first_offset
+        while (position := self._pass_extensions(position)) < self.size_bytes:
+            try:
+                position = self._members.pass_member(position, RECORD_MAX_BYTES)
+            except Torn:
+                raise Damaged(self.path, "expected a whole record, found the end of the file", position) from None
+            except (Broken, TooLong) as error:
+                raise Damaged(self.path, str(error), position) from None
+            yield position
 
     def record_at(self, offset: int) -> Record:
         content, length = self.content_at(offset)
@@ -196,6 +209,13 @@ class HttpMessage(NamedTuple):
     def get(self, name: str) -> str:
         """The first header of that name, or nothing."""
         return next((value for found, value in self.headers if found.lower() == name), "")
+
+    def by_name(self) -> dict[str, list[str]]:
+        """All headers: name in lower case -> values in their order."""
+        found: dict[str, list[str]] = {}
+        for name, value in self.headers:
+            found.setdefault(name.lower(), []).append(value)
+        return found
 
 
 def parse_response(block: bytes) -> HttpMessage:

@@ -21,6 +21,7 @@ DICTIONARY_LEVEL = 19  # compressed once for each file, so it may take its time
 AT_ONCE_BYTES = 1 << 20  # content up to this is joined and compressed in one call, which is fastest
 _FIRST_PIECE, _LAST_PIECE = 1 << 15, 1 << 20
 _SKIPPABLE_HEAD_BYTES = 8
+_RUN_BLOCK = 1  # one byte, repeated; its size says how often
 WINDOW_MAX_BYTES = 8 << 20  # RFC 9659: what a reader of zstd from the web must have, and a writer may ask for
 _STEP = 1 << 16
 
@@ -131,6 +132,14 @@ class Members:
             pieces.append(content)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces), position - len(decoder.unused_data)
 
+    def pass_member(self, start: int, longest: int) -> int:
+        """Where the member at `start` ends. Of zstd the heads of its blocks tell, and whether the content is whole shows when it is read;
+        of gzip only its content does. Raises as read() does."""
+        start = self.pass_extensions(start)
+        if bytes(self._data[start:start + 4]) != ZSTD_MAGIC:
+            return self.read(start, longest)[1]
+        return frame_end(self._data, start)
+
     def pass_extensions(self, start: int) -> int:
         """Where the skippable frames at `start` end: other writers may put them between members."""
         while start + _SKIPPABLE_HEAD_BYTES <= len(self._data) and is_extension(number := magic_at(self._data, start)):
@@ -140,6 +149,25 @@ class Members:
             if start > len(self._data):
                 raise Torn
         return start
+
+
+def frame_end(data: memoryview, start: int) -> int:
+    """Where a zstd frame ends, by the sizes of its header, its blocks and its checksum (RFC 8878 3.1.1); Torn where the data ends first."""
+    descriptor = data[start + 4] if start + 4 < len(data) else 0
+    is_single, has_checksum = descriptor >> 5 & 1, descriptor >> 2 & 1
+    size_bytes = (is_single, 2, 4, 8)[descriptor >> 6]
+    position = start + 5 + (1 - is_single) + (0, 1, 2, 4)[descriptor & 3] + size_bytes
+    is_last = 0
+    while not is_last:
+        head = int.from_bytes(data[position:position + 3], "little")
+        if position + 3 > len(data):
+            raise Torn
+        is_last, kind = head & 1, head >> 1 & 3
+        position += 3 + (1 if kind == _RUN_BLOCK else head >> 3)
+    position += 4 * has_checksum
+    if position > len(data):
+        raise Torn
+    return position
 
 
 def magic_at(data: memoryview, start: int) -> int:

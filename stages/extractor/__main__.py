@@ -11,11 +11,15 @@ PAGES/extractor/:
   UrlsColetadas.parquet            each URL that was ended, with its outcome
   MetadadosUrlsColetadas.parquet   each answer: where its record is, type, charset, digests, title, links
   UrlsExtraidas.parquet            each URL in scope that the pages lead to, once
-  Ligacoes.parquet                 each pair of page and target in scope
+  Ligacoes.parquet                 each pair of page and target in scope (keep_links = "all": out of scope too,
+  Alvos.parquet                    and the URLs of those)
+  UrlsRejeitadas.parquet           what was rejected, by rule and server, with an example
   Servidores.parquet               what is known of the servers now
   manifest.json                    the books; it appears last, and without it nothing counts
 
-Run again on the same pages it writes the same bytes. A damaged file of pages is set aside in corrupt/ and the rest is
+Pages are read by several processes ([extractor] workers, default one a core), each page within page_max_s and
+page_memory_max_bytes: one that hangs or crashes its reader is a row with `trouble`, and costs no other page anything.
+Run again on the same pages, with any number of workers, it writes the same bytes. A damaged file of pages is set aside in corrupt/ and the rest is
 used; without a crawl the records before the damage are used too, and nothing is moved.
 
 Exit codes: 0 done (a cycle: also when it was done before); 64 usage; 65 damaged input; 75 locked or disk full: run it again;
@@ -28,27 +32,33 @@ Example:
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 
 from contract import names
 from contract.command import add_configuration, load_configuration, make_parser, run, setting_aside
-from contract.config import Config
+from contract.config import Config, Extractor
 from contract.crawl_folder import CrawlFolder, hold_lock, open_folder, set_aside
 from contract.errors import Usage
 from contract.plan import CRAWL, Plan, read_plan
 from contract.stage import Progress, describe_inputs, expect_ours, live_with_supervisor, open_inputs
 from contract.tables import SERVERS, URL_LIST
 from contract.url import Keys
-from contract.warc import PageReader
+from contract.warc import PageReader, parse_date
+from stages.extractor.chunks import cut_file
 from stages.extractor.extraction import Extraction
 from stages.extractor.page_files import PageFile, files_below, files_of_cycle
+from stages.extractor.reading import Reading
+from stages.extractor.workers import Workers
 from storage.errors import Damaged
 from storage.publish import describe, is_published, publishing
 from storage.tables import read_table, write_table
 
 NAME = names.EXTRACTOR
-TABLES = (names.COLLECTED, names.METADATA, names.EXTRACTED, names.LINKS, names.SERVERS)
+TABLES = (names.COLLECTED, names.METADATA, names.EXTRACTED, names.LINKS, names.TARGETS, names.REJECTED, names.SERVERS)
+MakeReading = Callable[[], Reading]
 Drop = Callable[[PageFile, Damaged], None]  # what is done with a damaged file
 
 
@@ -98,8 +108,10 @@ def extract_cycle(crawl: CrawlFolder, plan: Plan, out: Path | None) -> None:
     whole = [file for file in named if is_whole(file, drop)]
     keys = crawl.keys()
     extraction = None
+    year = year_of(plan.now_ms)
     while extraction is None:
-        extraction = extract_whole(whole, Extraction(plan.config, keys, depths, servers), drop)
+        extraction = extract_whole(whole, Extraction(plan.config, keys, depths, servers), partial(Reading, plan.config, keys, depths, year), drop,
+                                   plan.config.extractor)
     publish(out or cycle / NAME, extraction, len(named) - len(whole), {
         "cycle": plan.cycle, "config_digest": plan.config.digest(),
         "inputs": describe_inputs(scheduler, crawl.path) | describe_inputs(fetcher, crawl.path),
@@ -115,27 +127,52 @@ def is_whole(file: PageFile, drop: Drop) -> bool:
     return True
 
 
-def extract_whole(files: list[PageFile], extraction: Extraction, drop: Drop) -> Extraction | None:
+def extract_whole(files: list[PageFile], extraction: Extraction, make_reading: MakeReading, drop: Drop, limits: Extractor) -> Extraction | None:
     """Takes all records of the files; where one is not whole its file is dropped from the list, and nothing is given.
 
     A file counts wholly or not at all, so that a rerun, which does not find it any more, writes the same bytes.
     """
-    progress = Progress(NAME)
-    for file in files:
-        try:
-            take_file(file, extraction, progress)
-        except Damaged as damage:
-            drop(file, damage)
-            files.remove(file)
-            return None
+    for file, damage in take_files(files, extraction, make_reading, limits):
+        drop(file, damage)
+        files.remove(file)
+        return None
     return extraction
 
 
-def take_file(file: PageFile, extraction: Extraction, progress: Progress) -> None:
-    for record in PageReader(file.path).records():
-        extraction.take(record, file.name)
-        if progress.is_due():
-            progress.tell(**extraction.figures)
+def take_files(files: list[PageFile], extraction: Extraction, make_reading: MakeReading, limits: Extractor) -> Iterator[tuple[PageFile, Damaged]]:
+    """Takes the records of the files; gives those that are not whole, whose records up to there were taken."""
+    progress = Progress(NAME)
+    workers = Workers(limits, make_reading, say)
+    by_name = {file.name: file for file in files}
+    damaged: set[str] = set()
+    try:
+        for chunk, result in workers.read(chunk for file in files for chunk in cut_file(file.path, file.name)):
+            if chunk.name in damaged:
+                continue
+            extraction.take(result)
+            if result.damage:
+                damaged.add(chunk.name)
+                yield by_name[chunk.name], Damaged(*result.damage)
+            if progress.is_due():
+                progress.tell(**extraction.figures)
+    finally:
+        workers.close()
+
+
+def year_of(at_ms: int) -> int:
+    return datetime.fromtimestamp(at_ms / 1000, timezone.utc).year
+
+
+def first_year(files: list[PageFile]) -> int:
+    """The year of the first record, which is the 'today' of pages that no crawl brought; 0 where there is none."""
+    for file in files:
+        try:
+            for record in PageReader(file.path).records():
+                if at_ms := parse_date(record.get("WARC-Date")):
+                    return year_of(at_ms)
+        except Damaged:
+            pass
+    return 0
 
 
 def extract_pages(pages: Path, out: Path | None, config: Config) -> None:
@@ -143,17 +180,20 @@ def extract_pages(pages: Path, out: Path | None, config: Config) -> None:
     root, files = files_below(pages)
     out = out or root / NAME
     expect_ours(out, TABLES)
-    extraction = Extraction(config, Keys(0), None, None)
-    progress = Progress(NAME)
-    damaged = 0
+    keys = Keys(0)
+    extraction = Extraction(config, keys, None, None)
+    damaged = set()
+    for file, damage in take_files(files, extraction, partial(Reading, config, keys, None, first_year(files)), config.extractor):
+        damaged.add(file)
+        say(f"{damage}; the records that are whole up to there are used")
     for file in files:
         try:
-            take_file(file, extraction, progress)
             file.check()  # after its records: where they are whole it tells no more than that the file is another one
         except Damaged as damage:
-            damaged += 1
-            say(f"{damage}; the records that are whole up to there are used")
-    books = publish(out, extraction, damaged, {
+            if file not in damaged:
+                damaged.add(file)
+                say(f"{damage}; its records are used")
+    books = publish(out, extraction, len(damaged), {
         "config_digest": config.digest(), "inputs": {file.name: describe(file.path) for file in files if file.path.exists()},
     })
     print(f"{out}: {books['listed']} URLs: {books['answered']} answered, {books['failed']} failed, {books['refused']} refused")

@@ -1,79 +1,99 @@
-"""What an answer says: its type, charset and decoded content, the page in it, and where it redirects."""
+"""What an answer says: its type, charset and decoded content, the document in it, and the links of its headers."""
 
-import re
 from typing import NamedTuple
 
-from contract.config import Config
-from contract.url import NotCanonical, canonicalise
-from contract.warc import HttpMessage
 from contract.body import decode_body
+from contract.config import Config
+from contract.warc import HttpMessage
 from stages.extractor.charset import choose_charset, to_utf_8
-from stages.extractor.page import Page, read_page
+from stages.extractor.directives import read_tags
+from stages.extractor.document import CANONICAL, DATA, Document
+from stages.extractor.documents import HTML, READERS, START_BYTES, choose_reader, html
+from stages.extractor.documents.embedded_urls import find_embedded
+from stages.extractor.header_links import location_of, read_header_links
 
 TYPE_MAX_CHARACTERS = 100
-HTML_TYPES = ("text/html", "application/xhtml+xml")
-SNIFF_BYTES = 512
-# How HTML begins, by the MIME Sniffing standard (7.1), for answers that name no type.
-_HTML_START = re.compile(
-    rb"(?:\xef\xbb\xbf)?\s*<(?:!--|(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p)[\s>])",
-    re.IGNORECASE,
-)
+_TEXTS = frozenset((HTML, "sitemap", "feed", "xml", "json", "css", "script", "text"))
+_MARKUP = frozenset((HTML, "sitemap", "feed", "xml"))
 
 
 class Answer(NamedTuple):
     type: str
     charset: str  # '' where the answer is no text
     content: bytes  # decoded, at most page_max_bytes
-    page: Page | None
-    location: str | None  # of a redirect, as it stands in the header
-    redirect_to: str  # the same, canonical; '' where there is none
+    reader: str  # that the document was read by; '' where it was not
+    document: Document  # an empty one where there is none; the links of headers are apart
+    header_links: tuple[tuple[int, str, bool], ...]  # kind, text, marked nofollow; relative to the answer's own URL
+    location: str  # of a redirect, as it stands in the header
+    trouble: str = ""  # why the document could not be read
 
 
-def read_answer(url: str, message: HttpMessage, config: Config) -> Answer:
-    """Reads the answer to a request for a canonical URL; whatever a server sent, it does not raise."""
-    content_type = message.get("content-type")
-    kind = kind_of(content_type)
-    content, is_decoded = decode_body(message, config.extractor.page_max_bytes)
-    is_html = kind in HTML_TYPES or not kind and _HTML_START.match(content[:SNIFF_BYTES]) is not None
-    charset = ""
-    if is_decoded and (is_html or kind.startswith("text/")):
-        charset = choose_charset(content, content_type, has_markup=is_html)
-    page = None
-    if is_decoded and is_html and 200 <= message.status < 300:
-        page = try_page(content, charset, config.fetcher.agent)
-    location = location_of(message)
-    return Answer(kind, charset, content, page, location, canonical_or_nothing(location, url))
+class AnswerReader:
+    """Reads answers by one configuration."""
+
+    def __init__(self, config: Config):
+        self._page_max_bytes = config.extractor.page_max_bytes
+        self._agent = config.fetcher.agent.lower()
+        self._wanted = frozenset((HTML, *config.extractor.documents))
+        self._html_options = html.Options(
+            self._agent, config.extractor.lazy_attributes, "inline_scripts" in self._wanted,
+            config.extractor.anchor_text, config.extractor.near_duplicates,
+        )
+
+    def read(self, url: str, message: HttpMessage, *, is_poison: str = "") -> Answer:
+        """Reads the answer to a request for a canonical URL; whatever a server sent, it does not raise.
+
+        `is_poison` says what an earlier attempt to read the document came to; it is not tried again.
+        """
+        headers = message.by_name()
+        content_type = headers.get("content-type", ("",))[0]
+        kind = kind_of(content_type)
+        content, is_decoded = decode_body(message, self._page_max_bytes)
+        name = choose_reader(kind, content[:START_BYTES]) if is_decoded else ""
+        charset = ""
+        if is_decoded and (name in _TEXTS or kind.startswith("text/")):
+            charset = choose_charset(content, content_type, has_markup=name in _MARKUP)
+        document, trouble = Document(), is_poison
+        if name in self._wanted and 200 <= message.status < 300 and not is_poison:
+            try:
+                document = self._read_document(name, content, charset)
+            except MemoryError:
+                trouble = "memory"
+            except Exception:  # a document that a parser fails on is one without links, not the end of a cycle
+                trouble = "unreadable"
+        else:
+            name = ""
+        self._obey_headers(document, headers)
+        if "urls_in_urls" in self._wanted:
+            self._add_embedded(url, document)
+        links = tuple(read_header_links(message.status, headers))
+        canonical = next((text for link_kind, text, _ in links if link_kind == CANONICAL), None)
+        document.canonical = document.canonical or canonical
+        return Answer(kind, charset, content, "" if trouble else name, document, links, location_of(message.status, headers), trouble)
+
+    def _read_document(self, name: str, content: bytes, charset: str) -> Document:
+        if name == HTML:
+            return html.read(to_utf_8(content, charset), charset, self._html_options)
+        return READERS[name].read(content, charset)
+
+    def _obey_headers(self, document: Document, headers: dict[str, list[str]]) -> None:
+        if "x-robots-tag" in headers:
+            said = read_tags(headers["x-robots-tag"], self._agent)
+            document.noindex, document.nofollow = document.noindex or said.noindex, document.nofollow or said.nofollow
+        if not document.language and "content-language" in headers:
+            document.language = headers["content-language"][0].partition(",")[0].strip()[:html.LANGUAGE_MAX_CHARACTERS]
+
+    @staticmethod
+    def _add_embedded(url: str, document: Document) -> None:
+        for text in (url, *(text for _, text, _ in list(document.links))):
+            for inner in find_embedded(text):
+                document.add(DATA, inner)
 
 
 def read_head(message: HttpMessage) -> Answer:
     """What the head of an answer alone tells: of a revisit, whose body lies with an earlier record."""
-    return Answer(kind_of(message.get("content-type")), "", b"", None, None, "")
+    return Answer(kind_of(message.get("content-type")), "", b"", "", Document(), (), "")
 
 
 def kind_of(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()[:TYPE_MAX_CHARACTERS]
-
-
-def try_page(content: bytes, charset: str, agent: str) -> Page | None:
-    try:
-        return read_page(to_utf_8(content, charset), agent)
-    except Exception:  # a page that a parser fails on is a page without links, not the end of a cycle
-        return None
-
-
-def location_of(message: HttpMessage) -> str | None:
-    """The Location of a 3xx; its bytes are UTF-8 where they can be, else Latin-1."""
-    text = message.get("location") if 300 <= message.status < 400 else ""
-    if not text:
-        return None
-    try:
-        return text.encode("latin-1").decode("utf-8")
-    except UnicodeDecodeError:
-        return text
-
-
-def canonical_or_nothing(text: str | None, base: str) -> str:
-    try:
-        return canonicalise(text, base) if text else ""
-    except NotCanonical:
-        return ""

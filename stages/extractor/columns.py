@@ -1,13 +1,11 @@
 """Rows gathered as columns and written as the tables that contract/tables.py declares."""
 
-from array import array
-
 import numpy as np
 import pyarrow as pa
 
-from contract.tables import EXTRACTED, LINKS, ORDER
+from contract.tables import EXTRACTED, LINKS, ORDER, REJECTED, TARGETS
 from contract.url import Keys, server_of
-from stages.extractor.links import Judged
+from stages.extractor.reading import Links
 from storage.arrays import starts_of_runs
 from storage.tables import column
 
@@ -33,44 +31,50 @@ class Rows:
 
 
 class LinkRows:
-    """The links of a cycle: one row a page and target in scope; text is kept once for each URL that is followed."""
+    """The links of a cycle: one row a page and target; text is kept once for each URL that is needed."""
 
     def __init__(self):
-        self._from_key, self._to_key = array("Q"), array("Q")
-        self._kinds, self._depth = array("I"), array("B")
-        self._nofollow, self._followed = array("B"), array("B")
+        self._pages: list[tuple[int, int, int]] = []  # from_key, depth of the targets, rows; rows follow each other
+        self._pieces: list[Links] = []
         self._urls: dict[int, str] = {}
 
-    def extend(self, from_key: int, depth: int, judged: Judged) -> None:
-        """Adds the links of a page; `depth` is that of its targets."""
-        count = len(judged.keys)
-        self._from_key.extend([from_key] * count)
-        self._depth.extend([depth] * count)
-        self._to_key.extend(judged.keys)
-        self._kinds.extend(judged.kinds)
-        self._nofollow.extend(judged.nofollow)
-        self._followed.extend(judged.followed)
-        for key, url, followed in zip(judged.keys, judged.urls, judged.followed):
-            if followed and key not in self._urls:
-                self._urls[key] = url
+    def extend(self, pages: list[tuple[int, int, int]], links: Links) -> None:
+        """Adds the links of pages, each given by its key, the depth of its targets and the number of its rows."""
+        self._pages += pages
+        self._pieces.append(links)
+        self._urls |= links.urls
+        links.urls = {}
+
+    def _column(self, name: str, dtype: type) -> np.ndarray:
+        return np.concatenate([np.empty(0, dtype), *(np.frombuffer(getattr(piece, name), dtype) for piece in self._pieces)])
+
+    def _repeat(self, place: int, dtype: type) -> np.ndarray:
+        return np.repeat(np.array([page[place] for page in self._pages], dtype), [page[2] for page in self._pages])
 
     def links(self) -> pa.Table:
         """Ligacoes, sorted by (from_key, to_key)."""
+        anchors = [anchor for piece in self._pieces for anchor in piece.anchors]
+        to_key = self._column("to_key", np.uint64)
         columns = {
-            "from_key": np.array(self._from_key, np.uint64), "to_key": np.array(self._to_key, np.uint64),
-            "kinds": np.array(self._kinds, np.uint32), "nofollow": np.array(self._nofollow, bool),
-            "followed": np.array(self._followed, bool),
+            "from_key": self._repeat(0, np.uint64), "to_key": to_key, "kinds": self._column("kinds", np.uint32),
+            "nofollow": self._column("nofollow", bool), "followed": self._column("followed", bool),
+            "anchor": pa.array(anchors, pa.string()) if anchors else pa.repeat(pa.scalar("", pa.string()), len(to_key)),
         }
         return sort_by(pa.table(columns, schema=LINKS), ("from_key", "to_key"))
 
+    def targets(self) -> pa.Table:
+        """Alvos: key and text of the targets that are out of scope, each once, by key."""
+        keys = np.unique(self._column("to_key", np.uint64)[~self._column("in_scope", bool)])
+        return pa.table({"key": keys, "url": pa.array([self._urls[key] for key in keys.tolist()], pa.string())}, schema=TARGETS)
+
     def extracted(self, keys: Keys) -> pa.Table:
         """UrlsExtraidas: each followed target once, with its least depth and the number of pages that link to it."""
-        followed = np.flatnonzero(np.array(self._followed, bool))
-        to_key = np.array(self._to_key, np.uint64)[followed]
+        followed = np.flatnonzero(self._column("followed", bool))
+        to_key = self._column("to_key", np.uint64)[followed]
         order = np.argsort(to_key, kind="stable")
         starts = starts_of_runs(to_key[order])
         url_key = to_key[order][starts]
-        depth = np.array(self._depth, np.uint8)[followed][order]
+        depth = self._repeat(1, np.uint8)[followed][order]
         urls = [self._urls[key] for key in url_key.tolist()]
         servers = [keys.server(server_of(url)) for url in urls]
         table = pa.table({
@@ -80,6 +84,40 @@ class LinkRows:
             "links_in": np.diff(np.append(starts, len(order))).astype(np.uint32),
         }, schema=EXTRACTED)
         return sort_by(table, ORDER)
+
+
+class RejectedRows:
+    """What was rejected and why: links by rule and server of their targets."""
+
+    def __init__(self):
+        self._rows: dict[tuple[str, str], list] = {}
+
+    def add(self, rejected: dict[tuple[str, str], list]) -> None:
+        for place, (links, example) in rejected.items():
+            self._rows.setdefault(place, [0, example])[0] += links
+
+    def table(self) -> pa.Table:
+        """UrlsRejeitadas, by server and rule, each with the first URL that was met."""
+        rows = sorted((server, rule, links, example) for (rule, server), (links, example) in self._rows.items())
+        columns = list(zip(*rows)) or [()] * len(REJECTED)
+        return pa.table([pa.array(values, field.type) for values, field in zip(columns, REJECTED)], schema=REJECTED)
+
+    def by_rule(self, rules: tuple[str, ...]) -> dict[str, int]:
+        counts = dict.fromkeys(rules, 0)
+        for (rule, _), (links, _) in self._rows.items():
+            counts[rule] += links
+        return counts
+
+
+def mark_repeated(digests: pa.Array, unknown: bytes) -> np.ndarray:
+    """Which values an earlier row has already; the unknown one repeats nothing."""
+    seen: set[bytes] = {unknown}
+    values = digests.to_pylist()
+    marks = np.zeros(len(values), bool)
+    for place, value in enumerate(values):
+        marks[place] = value in seen and value != unknown
+        seen.add(value)
+    return marks
 
 
 def sort_by(table: pa.Table, names: tuple[str, ...]) -> pa.Table:

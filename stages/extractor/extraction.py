@@ -1,107 +1,93 @@
-"""One extraction: takes the records of a cycle one after another and gives its five tables and its books."""
+"""One extraction: takes what the records of a cycle hold, chunk by chunk in their order, and gives its tables and its books."""
 
 from collections import Counter
-from hashlib import blake2b
 
+import numpy as np
 import pyarrow as pa
 
 from contract import names
 from contract.config import Config
 from contract.tables import ANSWERED, COLLECTED, DEPTH_MAX, FAILED, METADATA, REFUSED, UNKNOWN_DIGEST
-from contract.url import Keys, NotCanonical
-from contract.warc import TIME_NAMES, Record
-from stages.extractor.answer import Answer, read_answer, read_head
-from stages.extractor.columns import LinkRows, Rows
-from stages.extractor.exchange import Exchange, read_exchange
-from stages.extractor.links import CLASSES, Judged, LinkJudge
-from stages.extractor.document import REDIRECT
-from stages.extractor.scope import RULES, Scope
+from contract.url import Keys
+from stages.extractor.columns import LinkRows, RejectedRows, Rows, mark_repeated
+from stages.extractor.exchange import Exchange
+from stages.extractor.links import CLASSES
+from stages.extractor.reading import Links, Page, Result
+from stages.extractor.scope import RULES
 from stages.extractor.servers import Servers
 from storage.tables import column
 
-VALIDATOR_MAX_CHARACTERS = 1_000  # a longer ETag or Last-Modified is dropped: cut, it would never match
 ATTEMPTS_MAX = 255  # of the u8 column
-ZERO = dict.fromkeys(("skipped_records", "repeated_finals", "foreign_answered", "pages_parsed", "bytes_decoded"), 0)
+ZERO = dict.fromkeys(("skipped_records", "repeated_finals", "foreign_answered", "pages_parsed", "pages_in_trouble", "bytes_decoded"), 0)
 
 
 class Extraction:
     """`listed` holds the depth of each URL of the list; without a list every URL counts as listed, at depth 0."""
 
     def __init__(self, config: Config, keys: Keys, listed: dict[str, int] | None, servers: pa.Table | None):
-        self._config = config
+        self._keeps_targets = config.extractor.keep_links == "all"
         self._keys = keys
         self._listed = listed
         self._servers = Servers(servers, keys, config.fetcher)
-        self._judge = LinkJudge(config.extractor, Scope(config.scope, keys), keys)
-        self._collected, self._metadata, self._links = Rows(COLLECTED), Rows(METADATA), LinkRows()
+        self._collected, self._metadata, self._links, self._rejected = Rows(COLLECTED), Rows(METADATA), LinkRows(), RejectedRows()
         self._ended: set[str] = set()
         self._attempts: Counter[str] = Counter()  # of URLs that are not ended yet
         self._counts = Counter(ZERO)
         self._outcomes = Counter(dict.fromkeys((ANSWERED, FAILED, REFUSED, "foreign"), 0))
         self._classes = Counter(dict.fromkeys(CLASSES, 0))
-        self._rejected = Counter(dict.fromkeys(RULES, 0))
 
-    def take(self, record: Record, file: str) -> None:
-        """Takes the next record; files come by name, records by offset."""
-        try:
-            exchange = read_exchange(record, is_plain_final=self._listed is None)
-        except NotCanonical:
-            self._counts["skipped_records"] += 1
-            return
-        if exchange is None:
-            return
+    def take(self, result: Result) -> None:
+        """Takes the next chunk; files come by name, records by offset."""
+        self._counts["skipped_records"] += result.skipped
+        pages, left_out, start = [], [], 0
+        for exchange, page in result.findings:
+            is_taken = self._take_exchange(exchange, page)
+            if page is not None:
+                if is_taken:
+                    pages.append(self._take_page(page))
+                else:
+                    left_out.append((start, start + page.links))
+                start += page.links
+        self._links.extend(pages, without(result.links, left_out) if left_out else result.links)
+
+    def _take_exchange(self, exchange: Exchange, page: Page | None) -> bool:
+        """Whether the exchange ends its URL, and is the first that does."""
         self._servers.note(exchange)
         if exchange.robots_for:
-            return
-        self._attempts[exchange.url] += exchange.is_requested
-        if not exchange.is_final:
-            return
-        attempts = self._attempts.pop(exchange.url)
-        if exchange.url in self._ended:
-            self._counts["repeated_finals"] += 1
-            return
-        self._ended.add(exchange.url)
-        self._end_url(exchange, attempts, record, file)
-
-    def _end_url(self, exchange: Exchange, attempts: int, record: Record, file: str) -> None:
+            return False
         url = exchange.url
+        self._attempts[url] += exchange.is_requested
+        if not exchange.is_final:
+            return False
+        attempts = self._attempts.pop(url)
+        if url in self._ended:
+            self._counts["repeated_finals"] += 1
+            return False
+        self._ended.add(url)
+        depth = self._depth_of(url)
+        self._outcomes["foreign" if depth is None else exchange.outcome] += 1
+        self._counts["foreign_answered"] += depth is None and exchange.outcome == ANSWERED
         server = self._keys.server(exchange.server)
-        keyed = (server.domain_key, self._keys.of(url), server.key)
-        depth = 0 if self._listed is None else self._listed.get(url)
-        is_foreign = depth is None
-        self._outcomes["foreign" if is_foreign else exchange.outcome] += 1
         self._collected.append((
-            *keyed, url, depth or 0, exchange.outcome, exchange.reason, exchange.message.status,
-            min(attempts, ATTEMPTS_MAX), exchange.started_at_ms, is_foreign,
+            server.domain_key, self._keys.of(url), server.key, url, depth or 0, exchange.outcome, exchange.reason, exchange.message.status,
+            min(attempts, ATTEMPTS_MAX), exchange.started_at_ms, depth is None,
         ))
-        if exchange.outcome != ANSWERED:
-            return
-        self._counts["foreign_answered"] += is_foreign
-        is_stored = not exchange.is_revisit
-        answer = read_answer(url, exchange.message, self._config) if is_stored else read_head(exchange.message)
-        judged = self._judge_links(url, answer)
-        self._links.extend(keyed[1], min((depth or 0) + 1, DEPTH_MAX), judged)
-        self._count_page(answer, judged)
-        times, get = exchange.times_ms, exchange.message.get
-        self._metadata.append((
-            *keyed, url, file, record.offset, record.length, exchange.message.status, answer.type, answer.charset,
-            record.get("WARC-Payload-Digest"), digest_content(answer.content) if is_stored else UNKNOWN_DIGEST,
-            exchange.started_at_ms, *(times.get(name, 0) for name in TIME_NAMES), len(exchange.message.body), exchange.address,
-            validator(get("etag")), validator(get("last-modified")), answer.redirect_to, answer.page is not None,
-            answer.page.title if answer.page else "", judged.inside, judged.outside,
-        ))
+        return True
 
-    def _judge_links(self, url: str, answer: Answer) -> Judged:
-        if answer.page is not None:
-            return self._judge.judge(url, answer.page.base, answer.page.links, answer.page.nofollow)
-        redirect = {(REDIRECT, answer.location, False): 1} if answer.location else {}
-        return self._judge.judge(url, None, redirect, False)
+    def _depth_of(self, url: str) -> int | None:
+        """None where the list does not hold the URL."""
+        return 0 if self._listed is None else self._listed.get(url)
 
-    def _count_page(self, answer: Answer, judged: Judged) -> None:
-        self._counts["pages_parsed"] += answer.page is not None
-        self._counts["bytes_decoded"] += len(answer.content)
-        self._classes.update(judged.classes)
-        self._rejected.update(judged.rejected)
+    def _take_page(self, page: Page) -> tuple[int, int, int]:
+        """The page as its links have it: key, depth of its targets, their number."""
+        self._metadata.append((*page.metadata, False, page.fingerprint))
+        self._counts["pages_parsed"] += page.is_parsed
+        self._counts["pages_in_trouble"] += bool(page.metadata[TROUBLE])
+        self._counts["bytes_decoded"] += page.decoded_bytes
+        for name, count in page.classes.items():
+            self._classes[name] += count
+        self._rejected.add(page.rejected)
+        return page.metadata[URL_KEY], min((self._depth_of(page.metadata[URL]) or 0) + 1, DEPTH_MAX), page.links
 
     @property
     def figures(self) -> dict[str, int]:
@@ -110,11 +96,14 @@ class Extraction:
         return figures if self._listed is None else {**figures, "listed": len(self._listed)}
 
     def tables(self) -> dict[str, pa.Table]:
-        """The tables by their file names, once the last record is taken."""
+        """The tables by their file names, once the last chunk is taken."""
+        metadata = self._metadata.table()
+        repeated = mark_repeated(metadata.column("content_digest"), UNKNOWN_DIGEST)
+        metadata = metadata.set_column(metadata.schema.get_field_index("duplicate"), METADATA.field("duplicate"), pa.array(repeated))
         return {
-            names.COLLECTED: self._collected.table(), names.METADATA: self._metadata.table(),
-            names.EXTRACTED: self._links.extracted(self._keys), names.LINKS: self._links.links(),
-            names.SERVERS: self._servers.table(),
+            names.COLLECTED: self._collected.table(), names.METADATA: metadata, names.EXTRACTED: self._links.extracted(self._keys),
+            names.LINKS: self._links.links(), names.REJECTED: self._rejected.table(), names.SERVERS: self._servers.table(),
+            **({names.TARGETS: self._links.targets()} if self._keeps_targets else {}),
         }
 
     def books(self, tables: dict[str, pa.Table]) -> dict:
@@ -123,15 +112,23 @@ class Extraction:
         reached = len(self._collected) - self._outcomes["foreign"]
         return {
             "listed": listed, **self._outcomes, "not_reached": listed - reached, "metadata": len(tables[names.METADATA]),
-            **self._counts, "link_occurrences": self._classes.total(), **self._classes, "rejected": dict(self._rejected),
+            **self._counts, "link_occurrences": self._classes.total(), **self._classes, "rejected": self._rejected.by_rule(RULES),
             "extracted_rows": len(tables[names.EXTRACTED]), "links_rows": len(tables[names.LINKS]),
             "links_in_sum": int(column(tables[names.EXTRACTED], "links_in").sum(dtype="u8")),
         }
 
 
-def digest_content(content: bytes) -> bytes:
-    return blake2b(content, digest_size=len(UNKNOWN_DIGEST)).digest()
+URL, URL_KEY, TROUBLE = (METADATA.get_field_index(name) for name in ("url", "url_key", "trouble"))
 
 
-def validator(text: str) -> str:
-    return text if len(text) <= VALIDATOR_MAX_CHARACTERS else ""
+def without(links: Links, ranges: list[tuple[int, int]]) -> Links:
+    """The links but those of some ranges: of pages that were collected before."""
+    kept = np.ones(len(links.to_key), bool)
+    for start, end in ranges:
+        kept[start:end] = False
+    rest = Links()
+    for name in ("to_key", "kinds", "nofollow", "followed", "in_scope"):
+        getattr(rest, name).extend(np.frombuffer(getattr(links, name), f"u{getattr(links, name).itemsize}")[kept].tolist())
+    rest.anchors = [anchor for anchor, is_kept in zip(links.anchors, kept.tolist()) if is_kept]
+    rest.urls = links.urls
+    return rest

@@ -10,124 +10,116 @@ The order of judgement of an occurrence:
   6. followed.
 """
 
-from functools import lru_cache
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from contract.config import Extractor
-from contract.config import LINK_KINDS
-from contract.url import OTHER_SCHEME, UNPARSABLE, Keys, NotCanonical, canonicalise, server_of
+from contract.config import LINK_KINDS, Extractor
+from contract.url import OTHER_SCHEME, UNPARSABLE, server_of
+from stages.extractor.answer import Answer
 from stages.extractor.scope import TRAPS, Scope
+from stages.extractor.targets import Base, Target, Targets, base_at
 
 REPEATED, KIND, NOFOLLOW, OUT_OF_SCOPE, TRAP, FOLLOWED = (
     "repeated_in_page", "kind_not_followed", "nofollow", "out_of_scope", "trap", "followed"
 )
 CLASSES = (UNPARSABLE, OTHER_SCHEME, REPEATED, KIND, NOFOLLOW, OUT_OF_SCOPE, TRAP, FOLLOWED)
-TARGETS_REMEMBERED = 1 << 16  # pages of one site share their menus, so most targets were resolved before
-TEXT_REMEMBERED_MAX_CHARACTERS = 1_000  # images in data: URLs would fill the memory
-
-
-class Target(NamedTuple):
-    """Where a text leads: a URL with the rule of the scope that it breaks, or no URL and the reason why."""
-
-    url: str
-    key: int
-    server: str
-    rejected: str
 
 
 class Judged(NamedTuple):
-    """The links of one page: targets in scope as columns, distinct; all occurrences as numbers of their classes."""
+    """The links of one page: distinct targets as columns; all occurrences as numbers of their classes."""
 
     urls: list[str]
     keys: list[int]
     kinds: list[int]
     nofollow: list[bool]
     followed: list[bool]
+    in_scope: list[bool]
+    anchors: list[str]  # empty where they are not kept
     classes: dict[str, int]
-    rejected: dict[str, int]
+    rejected: dict[tuple[str, str], list]  # (rule, server): links, and the first of their targets
     inside: int  # distinct targets on the page's own server, in scope or not
     outside: int
 
 
+class Known:
+    """What is known so far of one target of a page."""
+    __slots__ = ("target", "kinds", "is_nofollow", "first", "may_follow", "anchor")
+
+    def __init__(self, target: Target, kind: int, is_nofollow: bool, first: str, anchor: str):
+        self.target, self.kinds, self.is_nofollow, self.first, self.anchor = target, 1 << kind, is_nofollow, first, anchor
+        self.may_follow = first == FOLLOWED
+
+
 class LinkJudge:
-    def __init__(self, config: Extractor, scope: Scope, keys: Keys):
+    def __init__(self, config: Extractor, scope: Scope, targets: Targets):
         self._follow = kinds_named(config.follow)
         self._obey_nofollow = config.obey_nofollow
+        self._keeps_all = config.keep_links == "all"
+        self._keeps_anchors = config.anchor_text
         self._scope = scope
-        self._keys = keys
-        self._target = lru_cache(maxsize=TARGETS_REMEMBERED)(self._find_target)
+        self._targets = targets
 
-    def judge(self, url: str, base: str | None, links: dict[tuple[int, str, bool], int], nofollow: bool) -> Judged:
-        """Judges the links of the page at `url`; `base` and `links` are texts as they stand in the page."""
+    def judge(self, url: str, depth: int, answer: Answer) -> Judged:
+        """Judges the links of the answer for `url`, which is so many hops from a seed."""
+        document = answer.document
         classes = dict.fromkeys(CLASSES, 0)
-        targets: dict[str, list] = {}  # url: target, kinds, all are nofollow, class of the first, one may be followed
-        base_url = self.base_of(url, base)
-        base_root = server_of(base_url) + "/"
-        base_folder = base_url.partition("?")[0].rpartition("/")[0] + "/"
-        for (kind, text, marked), count in links.items():
-            target = self.target_of(text, base_url, base_root, base_folder)
+        known: dict[str, Known] = {}
+        self._gather(document.links.items(), self._targets.base_of(url, document.base), answer, classes, known)
+        if answer.header_links:
+            self._gather([(link, 1) for link in answer.header_links], base_at(url), answer, classes, known)
+        return self._close(url, depth, known, classes)
+
+    def _gather(self, links: Iterable[tuple[tuple[int, str, bool], int]], base: Base, answer: Answer, classes: dict[str, int],
+                known: dict[str, Known]) -> None:
+        find, charset, all_nofollow, anchors = self._targets.find, answer.charset, answer.document.nofollow, answer.document.anchors
+        for (kind, text, marked), count in links:
+            target = find(text, base, charset)
             if not target.url:
                 classes[target.rejected] += count
                 continue
-            marked = marked or nofollow
+            marked = marked or all_nofollow
             found = KIND if kind not in self._follow else NOFOLLOW if marked and self._obey_nofollow else FOLLOWED
-            known = targets.get(target.url)
-            if known is None:
-                targets[target.url] = [target, 1 << kind, marked, found, found == FOLLOWED]
+            same = known.get(target.url)
+            if same is None:
+                known[target.url] = Known(target, kind, marked, found, anchors.get(text, "") if anchors else "")
                 classes[REPEATED] += count - 1
             else:
-                known[1] |= 1 << kind
-                known[2] = known[2] and marked
-                known[4] = known[4] or found == FOLLOWED
+                same.kinds |= 1 << kind
+                same.is_nofollow = same.is_nofollow and marked
+                same.may_follow = same.may_follow or found == FOLLOWED
+                same.anchor = same.anchor or (anchors.get(text, "") if anchors else "")
                 classes[REPEATED] += count
-        return self._close(url, list(targets.values()), classes)
 
-    def _close(self, url: str, targets: list[list], classes: dict[str, int]) -> Judged:
+    def _close(self, url: str, depth: int, known: dict[str, Known], classes: dict[str, int]) -> Judged:
         own_server = server_of(url)
-        judged = Judged([], [], [], [], [], classes, {}, sum(known[0].server == own_server for known in targets), 0)
-        for target, kinds, nofollow, first, may_follow in targets:
-            rule = target.rejected
-            if rule:
-                decided = first if first != FOLLOWED else TRAP if rule in TRAPS else OUT_OF_SCOPE
-                if first == FOLLOWED:
-                    judged.rejected[rule] = judged.rejected.get(rule, 0) + 1
+        page_rule, is_suspect = self._scope.judge_depth(depth), self._scope.is_suspect(url)
+        judged = Judged([], [], [], [], [], [], [], classes, {}, sum(one.target.server == own_server for one in known.values()), 0)
+        for one in known.values():
+            target = one.target
+            rule = target.rejected or page_rule or (self._scope.judge_from(url, target.url) if is_suspect else "")
+            if not rule:
+                decided = FOLLOWED if one.may_follow else one.first
+            elif one.may_follow:
+                decided = TRAP if rule in TRAPS else OUT_OF_SCOPE
+                count_rejected(judged.rejected, rule, target)
             else:
-                decided = FOLLOWED if may_follow else first
+                decided = one.first
+            classes[decided] += 1
+            if not rule or self._keeps_all:
                 judged.urls.append(target.url)
                 judged.keys.append(target.key)
-                judged.kinds.append(kinds)
-                judged.nofollow.append(nofollow)
-                judged.followed.append(may_follow)
-            classes[decided] += 1
-        return judged._replace(outside=len(targets) - judged.inside)
+                judged.kinds.append(one.kinds)
+                judged.nofollow.append(one.is_nofollow)
+                judged.followed.append(decided == FOLLOWED)
+                judged.in_scope.append(not rule)
+                if self._keeps_anchors:
+                    judged.anchors.append(one.anchor)
+        return judged._replace(outside=len(known) - judged.inside)
 
-    @staticmethod
-    def base_of(url: str, base: str | None) -> str:
-        """What the page's links are relative to: its <base href>, itself relative to the page, or the page."""
-        try:
-            return canonicalise(base, url) if base is not None else url
-        except NotCanonical:
-            return url
 
-    def target_of(self, text: str, base_url: str, base_root: str, base_folder: str) -> Target:
-        """Where a text leads. Only what it depends on is remembered with it, so that pages of one site, or of all, share."""
-        first = text[:1]
-        if len(text) > TEXT_REMEMBERED_MAX_CHARACTERS:
-            return self._find_target(text, base_url)
-        if first == "/":
-            return self._target(text, base_root)
-        if first == "#":
-            return self._target("", base_url)
-        if text.startswith(("http://", "https://")):
-            return self._target(text, None)
-        return self._target(text, base_folder if first.isalnum() and ":" not in text else base_url)
-
-    def _find_target(self, text: str, base: str | None) -> Target:
-        try:
-            url = canonicalise(text, base)
-        except NotCanonical as error:
-            return Target("", 0, "", error.reason)
-        return Target(url, self._keys.of(url), server_of(url), self._scope.judge(url))
+def count_rejected(rejected: dict[tuple[str, str], list], rule: str, target: Target) -> None:
+    seen = rejected.setdefault((rule, target.server), [0, target.url])
+    seen[0] += 1
 
 
 def kinds_named(follow: tuple[str, ...]) -> frozenset[int]:

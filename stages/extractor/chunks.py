@@ -1,0 +1,39 @@
+"""Pieces of page files that workers read one at a time; which they are follows from the files alone, not from who reads them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from contract.warc import PageReader
+from storage.errors import Damaged
+
+CHUNK_RECORDS = 128  # 64 exchanges: some 40 ms of work, and what is done again where a page kills its worker
+CHUNK_BYTES = 4 << 20  # as they lie in the file
+
+
+class Chunk(NamedTuple):
+    path: Path
+    name: str  # of the file, as tables have it
+    start: int
+    end: int
+    damage: tuple | None = None  # of a place where the file is not whole: the arguments of Damaged
+
+
+def cut_file(path: Path, name: str) -> Iterator[Chunk]:
+    """The chunks of a file in their order; where it is not whole, the last one says so and has nothing to read."""
+    start = end = count = 0
+    damage = None
+    try:
+        reader = PageReader(path)
+        start = end = reader.first_offset
+        for end in reader.member_ends():
+            count += 1
+            if count == CHUNK_RECORDS or end - start >= CHUNK_BYTES:
+                yield Chunk(path, name, start, end)
+                start, count = end, 0
+    except Damaged as error:
+        damage = error.path, error.what, error.offset
+    if count:
+        yield Chunk(path, name, start, end)
+    if damage:
+        yield Chunk(path, name, end, end, damage)

@@ -1,0 +1,146 @@
+"""What a worker makes of records: the exchange that each ends, what its answer says, and its links, judged.
+
+Nothing here depends on the order of records or on other pages, so that it does not matter which worker reads which.
+"""
+
+from array import array
+from hashlib import blake2b
+from typing import NamedTuple
+
+from contract.canonical import Canonical
+from contract.config import Config
+from contract.tables import ANSWERED, UNKNOWN_DIGEST
+from contract.url import Keys, NotCanonical
+from contract.warc import TIME_NAMES, HttpMessage, Record
+from stages.extractor.answer import Answer, AnswerReader, read_head
+from stages.extractor.exchange import Exchange, read_exchange
+from stages.extractor.fingerprint import fingerprint
+from stages.extractor.links import Judged, LinkJudge
+from stages.extractor.scope import Scope
+from stages.extractor.targets import Targets
+
+VALIDATOR_MAX_CHARACTERS = 1_000  # a longer ETag or Last-Modified is dropped: cut, it would never match
+URLS_TOLD_MAX = 1 << 17  # keys whose texts a worker remembers to have told
+
+
+class Page(NamedTuple):
+    """What is kept of an answer."""
+
+    metadata: tuple  # a row of MetadadosUrlsColetadas, but for `duplicate` and `fingerprint`
+    fingerprint: int
+    is_parsed: bool
+    decoded_bytes: int
+    links: int  # rows of Links that are this page's
+    classes: dict[str, int]
+    rejected: dict[tuple[str, str], list]
+
+
+class Finding(NamedTuple):
+    """What one record tells: an exchange, without what nobody asks for any more, and the page, where it ends an answered URL."""
+
+    exchange: Exchange
+    page: Page | None
+
+
+class Links:
+    """Links of pages, one behind the other, as columns."""
+
+    def __init__(self):
+        self.to_key, self.kinds = array("Q"), array("I")
+        self.nofollow, self.followed, self.in_scope = array("B"), array("B"), array("B")
+        self.anchors: list[str] = []
+        self.urls: dict[int, str] = {}  # key -> text, of targets that were not told before
+
+    def extend(self, judged: Judged) -> None:
+        self.to_key.extend(judged.keys)
+        self.kinds.extend(judged.kinds)
+        self.nofollow.extend(judged.nofollow)
+        self.followed.extend(judged.followed)
+        self.in_scope.extend(judged.in_scope)
+        self.anchors.extend(judged.anchors)
+
+
+class Result(NamedTuple):
+    """What a chunk holds, in the order of its records."""
+
+    findings: list[Finding]
+    links: Links
+    skipped: int  # records whose URL is none for us
+    damage: tuple | None  # of a record that is not whole: the arguments of Damaged; what came before it counts
+
+
+class Reading:
+    """`listed` holds the depth of each URL of the list; without a list every URL counts as listed, at depth 0."""
+
+    def __init__(self, config: Config, keys: Keys, listed: dict[str, int] | None, year: int):
+        self._keys = keys
+        self._listed = listed
+        self._canonical = Canonical(config.url)
+        scope = Scope(config.scope, keys, year)
+        self._judge = LinkJudge(config.extractor, scope, Targets(self._canonical, scope, keys))
+        self._answers = AnswerReader(config)
+        self._takes_fingerprints = config.extractor.near_duplicates
+        self._told: set[int] = set()
+
+    def take(self, record: Record, file: str, links: Links, poison: str) -> Finding | None:
+        """Reads the next record; NotCanonical where its URL is none for us. `poison` is why its document is not to be read."""
+        exchange = read_exchange(record, is_plain_final=self._listed is None)
+        if exchange is None:
+            return None
+        if exchange.robots_for:
+            return Finding(exchange, None)
+        page = None
+        if exchange.is_final and exchange.outcome == ANSWERED:
+            page = self._take_page(exchange, record, file, links, poison)
+        return Finding(exchange._replace(message=lighten(exchange.message)), page)
+
+    def _take_page(self, exchange: Exchange, record: Record, file: str, links: Links, poison: str) -> Page:
+        url, message = exchange.url, exchange.message
+        answer = read_head(message) if exchange.is_revisit else self._answers.read(url, message, is_poison=poison)
+        depth = (self._listed.get(url) or 0) if self._listed is not None else 0
+        judged = self._judge.judge(url, depth, answer)
+        links.extend(judged)
+        self._tell_urls(judged, links)
+        document, times, get = answer.document, exchange.times_ms, message.get
+        server = self._keys.server(exchange.server)
+        metadata = (
+            server.domain_key, self._keys.of(url), server.key, url, file, record.offset, record.length, message.status, answer.type,
+            answer.charset, record.get("WARC-Payload-Digest"), UNKNOWN_DIGEST if exchange.is_revisit else digest_content(answer.content),
+            exchange.started_at_ms, *[times.get(name, 0) for name in TIME_NAMES], len(message.body), exchange.address,
+            validator(get("etag")), validator(get("last-modified")), self._resolve(answer.location, url), bool(answer.reader), answer.reader,
+            answer.trouble, document.title, document.language, self._resolve(document.canonical, url, document.base),
+            document.noindex, document.nofollow, judged.inside, judged.outside,
+        )
+        mark = fingerprint(document.text) if self._takes_fingerprints else 0
+        return Page(metadata, mark, bool(answer.reader), len(answer.content), len(judged.keys), judged.classes, judged.rejected)
+
+    def _tell_urls(self, judged: Judged, links: Links) -> None:
+        told, urls = self._told, links.urls
+        if len(told) > URLS_TOLD_MAX:
+            told.clear()
+        for key, url in zip(judged.keys, judged.urls):
+            if key not in told:
+                told.add(key)
+                urls[key] = url
+
+    def _resolve(self, text: str | None, url: str, base: str | None = None) -> str:
+        """Where a text leads, or nothing."""
+        if not text:
+            return ""
+        try:
+            return self._canonical(text, self._canonical(base, url) if base is not None else url)
+        except NotCanonical:
+            return ""
+
+
+def lighten(message: HttpMessage) -> HttpMessage:
+    """A message without its body, and of its headers the one that is asked for later."""
+    return HttpMessage(message.status, [(name, value) for name, value in message.headers if name.lower() == "retry-after"], b"")
+
+
+def digest_content(content: bytes) -> bytes:
+    return blake2b(content, digest_size=len(UNKNOWN_DIGEST)).digest()
+
+
+def validator(text: str) -> str:
+    return text if len(text) <= VALIDATOR_MAX_CHARACTERS else ""
