@@ -13,6 +13,7 @@ import json
 import pkgutil
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import bench
 from contract.command import make_parser, run
@@ -21,22 +22,29 @@ from contract.errors import Usage
 NAME = "bench"
 
 
+def benchmarks() -> dict[str, ModuleType]:
+    """The modules of bench that measure something; the others are what these share."""
+    names = [found.name for found in pkgutil.iter_modules(bench.__path__) if found.name != "__main__"]
+    modules = {name: importlib.import_module(f"bench.{name}") for name in names}
+    return {name: module for name, module in modules.items() if hasattr(module, "measure")}
+
+
 def main() -> None:
-    names = [module.name for module in pkgutil.iter_modules(bench.__path__) if not module.name.startswith("_")]
+    known = benchmarks()
     parser = make_parser(NAME, __doc__)
-    parser.add_argument("name", nargs="?", metavar="NAME", help=f"one of: {', '.join(names)}")
+    parser.add_argument("name", nargs="?", metavar="NAME", help=f"one of: {', '.join(known)}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file")
-    named = next((word for word in sys.argv[1:] if word in names), None)
-    if named and hasattr(module := importlib.import_module(f"bench.{named}"), "add_options"):
-        module.add_options(parser)
+    named = next((word for word in sys.argv[1:] if word in known), None)
+    if named and hasattr(known[named], "add_options"):
+        known[named].add_options(parser)
     arguments = parser.parse_args()
     if arguments.name is None:
-        for name in names:
-            print(f"bin/bench {name}: {importlib.import_module(f'bench.{name}').__doc__.splitlines()[0]}")
+        for name, module in known.items():
+            print(f"bin/bench {name}: {module.__doc__.splitlines()[0]}")
         return
-    if arguments.name not in names:
-        raise Usage(f"{arguments.name}: no such benchmark; expected one of {', '.join(names)}")
-    figures = importlib.import_module(f"bench.{arguments.name}").measure(arguments)
+    if arguments.name not in known:
+        raise Usage(f"{arguments.name}: no such benchmark; expected one of {', '.join(known)}")
+    figures = known[arguments.name].measure(arguments)
     if arguments.json:
         arguments.json.write_text(json.dumps(figures, indent=1) + "\n")
 

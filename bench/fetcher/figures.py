@@ -55,10 +55,10 @@ def utilisation(answered_at_s: Sequence[float], latencies_s: Sequence[float], de
     return answered / possible, answered, possible
 
 
-def goal_lines(figures: dict) -> list[str]:
+def goal_lines(figures: dict, goals: Sequence[Goal] = GOALS) -> list[str]:
     """One line for each goal that was measured: figure, goal, whether it is met."""
     lines = []
-    for goal in GOALS:
+    for goal in goals:
         if goal.key in figures:
             verdict = "" if not goal.bound else f"   goal: {goal}: {'met' if goal.is_met(figures[goal.key]) else 'missed'}"
             lines.append(f"  {goal.key:20} {figures[goal.key]:>10,g} {goal.text:34}{verdict}")

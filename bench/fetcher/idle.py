@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.fetcher.nginx import Site, write_hosts
 from bench.fetcher.ours import WITHOUT_PAUSES, Answer, Ours
-from bench.fetcher.processes import Child, read_listening, running
+from bench.nginx import Site, write_hosts
+from bench.processes import Child, read_listening, running
 from contract.errors import TryLater
 
 COUNTED_MIN = 0.2  # of the pages; fewer are no measurement

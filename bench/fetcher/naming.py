@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.fetcher.processes import read_listening, running
+from bench.processes import read_listening, running
 
 TTL_S = 300
 

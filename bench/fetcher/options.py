@@ -5,8 +5,6 @@ from pathlib import Path
 
 from contract.command import Parser, at_least
 
-ROOT = Path(__file__).resolve().parents[2]
-
 
 @dataclass(frozen=True)
 class Scale:

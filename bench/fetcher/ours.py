@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from bench.fetcher.processes import Child, Spent, run_child
+from bench.processes import Child, Spent, run_child
 from contract import names, warc
 from contract.errors import TryLater
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.fetcher.processes import Spent, run_child
+from bench.processes import Spent, run_child
 from contract.errors import TryLater
 
 WRK_CONNECTIONS = 200

@@ -15,7 +15,7 @@ from bench.fetcher.figures import utilisation
 from bench.fetcher.naming import naming
 from bench.fetcher.options import Scale
 from bench.fetcher.ours import Ours
-from bench.fetcher.processes import READY_MAX_S, last_line, running
+from bench.processes import READY_MAX_S, last_line, running
 from contract.errors import TryLater
 
 WINDOW = (0.1, 0.8)  # of the run: all servers are at work, none has begun late, none is done

@@ -10,13 +10,13 @@ from statistics import median
 from bench.fetcher import figures as calculation
 from bench.fetcher.idle import run_beside, run_without
 from bench.fetcher.naming import naming
-from bench.fetcher.nginx import Site, check_programs, make_sites, serving, write_hosts
 from bench.fetcher.options import Scale, chosen_scale
 from bench.fetcher.ours import Ours
-from bench.fetcher.pages import make_list, open_pages
 from bench.fetcher.peers import WRK_CONNECTIONS, Scrapy, run_wrk
 from bench.fetcher.polite import WINDOW, measure_polite
 from bench.fetcher.shares import profile_shares
+from bench.nginx import Host, Site, check_programs, make_sites, serving, write_hosts
+from bench.pages import make_list, open_pages
 
 PARTS = ("speed", "idle", "polite", "profile")
 CORES = 2
@@ -25,7 +25,7 @@ SITES_BYTE, IDLE_BYTE = 0, 1  # pages on 127.0.x.y, silent servers on 127.1.x.y
 
 
 def measure(arguments) -> dict:
-    check_programs()
+    check_programs("nginx", "wrk")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # servers and scratch folder go too
     scale, parts = chosen_scale(arguments), arguments.only or PARTS
     cores = sorted(os.sched_getaffinity(0))[:CORES]
@@ -42,7 +42,8 @@ def measure(arguments) -> dict:
         hosts = folder / "hosts"
         write_hosts(hosts, sites + idle_sites)
         if set(parts) - {"polite"}:
-            with serving(pages.folder, sites, folder / "nginx") as port, naming(arguments.names, hosts, folder) as name_setting:
+            host = Host(pages.folder, [site.address for site in sites])
+            with serving([host], folder / "nginx") as port, naming(arguments.names, hosts, folder) as name_setting:
                 ours = Ours(folder, name_setting)
                 urls = make_list(pages, [f"http://{site.name}:{port}" for site in sites], scale.pages)
                 direct = make_list(pages, [f"http://{site.address}:{port}" for site in sites], scale.pages)

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 
 from bench.fetcher.ours import WITHOUT_PAUSES, Ours
-from bench.fetcher.processes import run_child
+from bench.processes import run_child
 
 # The first pattern found in `file:function` counts. Functions written in C have the file `~`.
 GROUPS = [(name, re.compile(pattern)) for name, pattern in (

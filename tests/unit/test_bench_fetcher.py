@@ -11,12 +11,12 @@ import pytest
 
 from bench.fetcher.figures import goal_lines, rate_of, speed_figures, utilisation
 from bench.fetcher.idle import page_rate, silent
-from bench.fetcher.nginx import make_sites, write_hosts
 from bench.fetcher.ours import Answer
-from bench.fetcher.pages import SIZE_MAX_BYTES, SIZE_MIN_BYTES, choose_pages, make_list
 from bench.fetcher.peers import read_wrk
-from bench.fetcher.processes import Child
 from bench.fetcher.shares import REST, share
+from bench.nginx import make_sites, write_hosts
+from bench.pages import SIZE_MAX_BYTES, SIZE_MIN_BYTES, choose_pages, make_list
+from bench.processes import Child
 from contract.errors import BadInput, TryLater
 
 

@@ -34,14 +34,19 @@ class Child:
         self._limit.daemon = True
         self._limit.start()
 
-    def wait(self) -> Spent:
+    def wait(self, codes: tuple[int, ...] = (0,)) -> Spent:
+        """What it spent, once it has ended; TryLater where its exit code is none of these."""
         _, status, usage = os.wait4(self._process.pid, 0)
         wall_s = time.perf_counter() - self._began
         self._limit.cancel()
         self._process.returncode = os.waitstatus_to_exitcode(status)  # or Popen waits for it again
-        if self._process.returncode:
+        if self._process.returncode not in codes:
             raise TryLater(f"{' '.join(self._command[:6])} ...: ended with {self._process.returncode}; {last_line(self._log)}")
         return Spent(wall_s, usage.ru_utime + usage.ru_stime)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def has_ended(self) -> bool:
         return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
@@ -53,10 +58,10 @@ class Child:
         self._limit.cancel()
 
 
-def run_child(command: list, log: Path, stdout: Path | None = None, limit_s: float = 1_800.0) -> Spent:
+def run_child(command: list, log: Path, stdout: Path | None = None, limit_s: float = 1_800.0, codes: tuple[int, ...] = (0,)) -> Spent:
     child = Child(command, log, stdout, limit_s)
     try:
-        return child.wait()
+        return child.wait(codes)
     finally:
         child.kill()
 
@@ -68,7 +73,7 @@ def running(command: list, log: Path) -> Iterator[subprocess.Popen]:
         with open(log, "wb") as errors:
             process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors)
     except FileNotFoundError:
-        raise BadConfiguration(f"{command[0]} is not installed: apt-get install nginx wrk") from None
+        raise BadConfiguration(f"{command[0]} is not installed: apt-get install {command[0]}") from None
     try:
         yield process
     finally:
@@ -95,3 +100,14 @@ def read_listening(process: subprocess.Popen, log: Path) -> str:
 def last_line(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines()
     return lines[-1] if lines else "it said nothing"
+
+
+@contextmanager
+def on_cores(cores: list[int]) -> Iterator[None]:
+    """What is started within the block runs on these cores only."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

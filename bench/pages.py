@@ -1,16 +1,16 @@
-"""The pages that are served: HTML files of Debian's documentation packages, of about 28 KB in the mean."""
+"""The pages that benchmarks use: HTML files of Debian's documentation packages, fetched by name into build/bench-pages."""
 
 import os
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 from urllib.parse import quote
 
-from bench.fetcher.options import ROOT
 from contract.errors import BadInput, TryLater
 
-CACHE = ROOT / "build" / "bench-pages"
+CACHE = Path(__file__).resolve().parents[1] / "build" / "bench-pages"
 PACKAGES = ("git-doc", "postgresql-doc-15", "python-django-doc", "python3.11-doc", "sqlite3-doc")
 SIZE_MIN_BYTES = 1_000  # below are pages that only lead to another
 SIZE_MAX_BYTES = 262_144  # the few indexes above would be most of the bytes; with this bound the mean is about 28 KB
@@ -25,28 +25,38 @@ class Pages(NamedTuple):
 
 def open_pages(folder: Path | None) -> Pages:
     """The pages of somebody's own folder, or those of the packages, fetched once."""
-    if folder is None:
-        folder = CACHE
-        for package in PACKAGES:
-            if not (folder / package).exists():
-                unpack(package, folder)
-    pages = choose_pages(folder.resolve())
+    pages = choose_pages(fetch_packages(PACKAGES), PACKAGES) if folder is None else choose_pages(folder.resolve())
     if len(pages.paths) < FILES_MIN:
-        raise BadInput(f"{folder}: expected at least {FILES_MIN} .html files of {SIZE_MIN_BYTES} to {SIZE_MAX_BYTES} bytes, "
+        raise BadInput(f"{pages.folder}: expected at least {FILES_MIN} .html files of {SIZE_MIN_BYTES} to {SIZE_MAX_BYTES} bytes, "
                        f"found {len(pages.paths)}")
     return pages
 
 
-def choose_pages(folder: Path) -> Pages:
+def choose_pages(folder: Path, within: Iterable[str] = ("",)) -> Pages:
+    """The HTML files below a folder, or below some of its folders, that are neither tiny nor huge."""
     sizes = {}
+    for name in within:
+        for path in html_files(folder / name):
+            size_bytes = os.path.getsize(path)
+            if SIZE_MIN_BYTES <= size_bytes <= SIZE_MAX_BYTES:
+                sizes["/" + quote(os.path.relpath(path, folder), errors="surrogateescape")] = size_bytes
+    return Pages(folder, sorted(sizes), mean(sizes.values()) if sizes else 0.0)
+
+
+def html_files(folder: Path) -> Iterable[str]:
     for parent, _, files in os.walk(folder):
         for name in files:
             path = os.path.join(parent, name)
             if name.endswith((".html", ".htm")) and not os.path.islink(path):
-                size_bytes = os.path.getsize(path)
-                if SIZE_MIN_BYTES <= size_bytes <= SIZE_MAX_BYTES:
-                    sizes["/" + quote(os.path.relpath(path, folder), errors="surrogateescape")] = size_bytes
-    return Pages(folder, sorted(sizes), mean(sizes.values()) if sizes else 0.0)
+                yield path
+
+
+def fetch_packages(packages: Iterable[str]) -> Path:
+    """The folder that holds a folder for each package; those that are not there are fetched."""
+    for package in packages:
+        if not (CACHE / package).exists():
+            unpack(package, CACHE)
+    return CACHE
 
 
 def unpack(package: str, folder: Path) -> None:
