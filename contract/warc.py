@@ -20,6 +20,7 @@ from storage.errors import Damaged
 from storage.frames import Broken, Members, TooLong, Torn
 
 RECORD_MAX_BYTES = (1 << 30) + (1 << 20)  # body_max_bytes may be 1 GiB; headers come on top
+HEAD_MAX_BYTES = 1 << 20  # holds the headers of a record and of the answer in it: header_max_bytes is 64 KiB by default
 HTTP_RESPONSE = "application/http;msgtype=response"
 HTTP_REQUEST = "application/http;msgtype=request"
 FIELDS = "application/warc-fields"
@@ -107,8 +108,8 @@ def encode_record(kind: str, headers: list[tuple[str, str]], block: bytes) -> by
     return encode_head(kind, headers, sha1_digest(block), len(block)) + block + RECORD_END
 
 
-def decode_record(data: bytes, offset: int, length: int) -> Record:
-    """The record in a member's content; ValueError says what is wrong with it."""
+def decode_record(data: bytes, offset: int, length: int, *, is_cut: bool = False) -> Record:
+    """The record in a member's content, or, where that `is_cut`, as much of it as there is; ValueError says what is wrong with it."""
     head, separator, rest = data.partition(b"\r\n\r\n")
     if not separator or not head.startswith(b"WARC/1."):
         raise ValueError("expected a WARC 1 record, found something else")
@@ -119,9 +120,9 @@ def decode_record(data: bytes, offset: int, length: int) -> Record:
             raise ValueError(f"expected a WARC header, found {line[:60]!r}")
         headers[name.strip().lower()] = value.strip()
     size = headers.get("content-length", "")
-    if not size.isdigit() or len(rest) != int(size) + 4:
+    if not size.isdigit() or len(rest) != int(size) + 4 and not is_cut:
         raise ValueError(f"expected Content-Length {size or 'missing'}, found {len(rest) - 4} bytes")
-    return Record(headers.get("warc-type", ""), headers, rest[:-4], offset, length)
+    return Record(headers.get("warc-type", ""), headers, rest[:int(size)], offset, length)
 
 
 class PageReader:
@@ -153,21 +154,27 @@ class PageReader:
         """The records from the member at `start`, or the first, up to the one that ends at `end`, or the last."""
         position = self.first_offset if start is None else start
         end = self.size_bytes if end is None else end
-        while (position := self._pass_extensions(position)) < end:
+        while (position := self.pass_extensions(position)) < end:
             record = self.record_at(position)
             yield record
             position += record.length
 
+    def heads(self) -> Iterator[Record]:
+        """All records as head_at() gives them."""
+        position = self.first_offset
+        while (position := self.pass_extensions(position)) < self.size_bytes:
+            head = self.head_at(position)
+            yield head
+            position += head.length
+
     def member_ends(self) -> Iterator[int]:
         """Where each member ends, without reading it where that can be told; Damaged where the members end before the file does."""
         position = self.first_offset
-        while (position := self._pass_extensions(position)) < self.size_bytes:
+        while (position := self.pass_extensions(position)) < self.size_bytes:
             try:
                 position = self._members.pass_member(position, RECORD_MAX_BYTES)
-            except Torn:
-                raise Damaged(self.path, "expected a whole record, found the end of the file", position) from None
-            except (Broken, TooLong) as error:
-                raise Damaged(self.path, str(error), position) from None
+            except (Torn, Broken, TooLong) as error:
+                raise self._damaged(error, position) from None
             yield position
 
     def record_at(self, offset: int) -> Record:
@@ -175,19 +182,29 @@ class PageReader:
         try:
             return decode_record(content, offset, length)
         except ValueError as error:
-            raise Damaged(self.path, str(error), offset) from None
+            raise self._damaged(error, offset) from None
+
+    def head_at(self, offset: int) -> Record:
+        """The record at `offset` with no more of its block than stands in its first HEAD_MAX_BYTES: for one that is too large to be read."""
+        try:
+            content = self._members.read_start(offset, HEAD_MAX_BYTES)
+            return decode_record(content, offset, self._members.pass_member(offset, RECORD_MAX_BYTES) - offset, is_cut=True)
+        except (Torn, Broken, TooLong, ValueError) as error:
+            raise self._damaged(error, offset) from None
 
     def content_at(self, offset: int) -> tuple[bytes, int]:
         """The bytes of a record as they were before compression, and the length of its member."""
         try:
             content, end = self._members.read(offset, RECORD_MAX_BYTES)
-        except Torn:
-            raise Damaged(self.path, "expected a whole record, found the end of the file", offset) from None
-        except (Broken, TooLong) as error:
-            raise Damaged(self.path, str(error), offset) from None
+        except (Torn, Broken, TooLong) as error:
+            raise self._damaged(error, offset) from None
         return content, end - offset
 
-    def _pass_extensions(self, offset: int) -> int:
+    def _damaged(self, error: Exception, offset: int) -> Damaged:
+        return Damaged(self.path, str(error) or "expected a whole record, found the end of the file", offset)
+
+    def pass_extensions(self, offset: int) -> int:
+        """Where the next record begins: behind the skippable frames at `offset`, where there are any."""
         try:
             return self._members.pass_extensions(offset)
         except (Torn, Broken) as error:

@@ -134,11 +134,21 @@ class Members:
 
     def pass_member(self, start: int, longest: int) -> int:
         """Where the member at `start` ends. Of zstd the heads of its blocks tell, and whether the content is whole shows when it is read;
-        of gzip only its content does. Raises as read() does."""
+        of gzip only its content does, which is not kept. Raises as read() does."""
         start = self.pass_extensions(start)
-        if bytes(self._data[start:start + 4]) != ZSTD_MAGIC:
-            return self.read(start, longest)[1]
-        return frame_end(self._data, start)
+        magic = bytes(self._data[start:start + 4])
+        if magic == ZSTD_MAGIC:
+            return frame_end(self._data, start)
+        return gzip_end(self._data, start, longest) if magic[:2] == GZIP_MAGIC else self.read(start, longest)[1]
+
+    def read_start(self, start: int, most_bytes: int) -> bytes:
+        """About the first `most_bytes` of the content of the member at `start`, never more; Broken where that is none."""
+        try:
+            if bytes(self._data[start:start + 4]) == ZSTD_MAGIC:
+                return self._zstd.stream_reader(self._data[start:]).read(most_bytes)
+            return zlib.decompressobj(GZIP_WINDOW).decompress(self._data[start:start + most_bytes], most_bytes)
+        except (zstandard.ZstdError, zlib.error) as error:
+            raise Broken(f"expected a member, found {error}") from None
 
     def pass_extensions(self, start: int) -> int:
         """Where the skippable frames at `start` end: other writers may put them between members."""
@@ -168,6 +178,27 @@ def frame_end(data: memoryview, start: int) -> int:
     if position > len(data):
         raise Torn
     return position
+
+
+def gzip_end(data: memoryview, start: int, longest: int) -> int:
+    """Where a gzip member ends; raises as Members.read() does."""
+    decoder = zlib.decompressobj(GZIP_WINDOW)
+    position, length = start, 0
+    while not decoder.eof:
+        piece = decoder.unconsumed_tail
+        if not piece:
+            piece = data[position:position + _FIRST_PIECE]
+            position += len(piece)
+        try:
+            content = decoder.decompress(piece, _LAST_PIECE)
+        except zlib.error as error:
+            raise Broken(f"expected a whole member, found {error}") from None
+        if not len(piece) and not content and not decoder.eof:
+            raise Torn
+        length += len(content)
+        if length > longest:
+            raise TooLong(f"expected at most {longest} bytes in a member, found more")
+    return position - len(decoder.unused_data)
 
 
 def magic_at(data: memoryview, start: int) -> int:

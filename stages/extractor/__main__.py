@@ -35,12 +35,13 @@ import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from contract import names
 from contract.command import add_configuration, load_configuration, make_parser, run, setting_aside
 from contract.config import Config, Extractor
-from contract.crawl_folder import CrawlFolder, hold_lock, open_folder, set_aside
+from contract.crawl_folder import LATEST_MS, CrawlFolder, hold_lock, open_folder, set_aside
 from contract.errors import Usage
 from contract.plan import CRAWL, Plan, read_plan
 from contract.stage import Progress, describe_inputs, expect_ours, live_with_supervisor, open_inputs
@@ -58,6 +59,7 @@ from storage.tables import read_table, write_table
 
 NAME = names.EXTRACTOR
 TABLES = (names.COLLECTED, names.METADATA, names.EXTRACTED, names.LINKS, names.TARGETS, names.REJECTED, names.SERVERS)
+DATED_WITHIN_RECORDS = 100  # a file that has no date up to there has none
 MakeReading = Callable[[], Reading]
 Drop = Callable[[PageFile, Damaged], None]  # what is done with a damaged file
 
@@ -142,19 +144,24 @@ def extract_whole(files: list[PageFile], extraction: Extraction, make_reading: M
 def take_files(files: list[PageFile], extraction: Extraction, make_reading: MakeReading, limits: Extractor) -> Iterator[tuple[PageFile, Damaged]]:
     """Takes the records of the files; gives those that are not whole, whose records up to there were taken."""
     progress = Progress(NAME)
-    workers = Workers(limits, make_reading, say)
+
+    def tell() -> None:
+        if progress.is_due():
+            progress.tell(**extraction.figures)
+
+    workers = Workers(limits, make_reading, say, tell)
     by_name = {file.name: file for file in files}
     damaged: set[str] = set()
     try:
         for chunk, result in workers.read(chunk for file in files for chunk in cut_file(file.path, file.name)):
             if chunk.name in damaged:
+                extraction.pass_over(result)
                 continue
             extraction.take(result)
             if result.damage:
                 damaged.add(chunk.name)
                 yield by_name[chunk.name], Damaged(*result.damage)
-            if progress.is_due():
-                progress.tell(**extraction.figures)
+            tell()
     finally:
         workers.close()
 
@@ -167,9 +174,9 @@ def first_year(files: list[PageFile]) -> int:
     """The year of the first record, which is the 'today' of pages that no crawl brought; 0 where there is none."""
     for file in files:
         try:
-            for record in PageReader(file.path).records():
+            for record in islice(PageReader(file.path).heads(), DATED_WITHIN_RECORDS):
                 if at_ms := parse_date(record.get("WARC-Date")):
-                    return year_of(at_ms)
+                    return year_of(min(max(at_ms, 0), LATEST_MS - 1))
         except Damaged:
             pass
     return 0
@@ -178,20 +185,22 @@ def first_year(files: list[PageFile]) -> int:
 def extract_pages(pages: Path, out: Path | None, config: Config) -> None:
     """Reads pages that no crawl brought, and says on standard output what they hold."""
     root, files = files_below(pages)
+    if strange := [file.name for file in files if not is_text(file.name)]:
+        raise Usage(f"{strange[0]!r}: expected a name in UTF-8, as tables have them; rename the file")
     out = out or root / NAME
     expect_ours(out, TABLES)
     keys = Keys(0)
     extraction = Extraction(config, keys, None, None)
     damaged = set()
     for file, damage in take_files(files, extraction, partial(Reading, config, keys, None, first_year(files)), config.extractor):
-        damaged.add(file)
+        damaged.add(file.name)
         say(f"{damage}; the records that are whole up to there are used")
     for file in files:
         try:
             file.check()  # after its records: where they are whole it tells no more than that the file is another one
         except Damaged as damage:
-            if file not in damaged:
-                damaged.add(file)
+            if file.name not in damaged:
+                damaged.add(file.name)
                 say(f"{damage}; its records are used")
     books = publish(out, extraction, len(damaged), {
         "config_digest": config.digest(), "inputs": {file.name: describe(file.path) for file in files if file.path.exists()},
@@ -199,6 +208,14 @@ def extract_pages(pages: Path, out: Path | None, config: Config) -> None:
     print(f"{out}: {books['listed']} URLs: {books['answered']} answered, {books['failed']} failed, {books['refused']} refused")
     print(f"{books['pages_parsed']} pages parsed, {books['link_occurrences']} links, {books['followed']} followed,"
           f" to {books['extracted_rows']} URLs")
+
+
+def is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def publish(folder: Path, extraction: Extraction, damaged_files: int, about: dict) -> dict:

@@ -50,6 +50,12 @@ class Extraction:
                 start += page.links
         self._links.extend(pages, without(result.links, left_out) if left_out else result.links)
 
+    def pass_over(self, result: Result) -> None:
+        """Takes nothing of a chunk but the texts of URLs, which its worker will not tell again."""
+        rest = Links()
+        rest.urls = result.links.urls
+        self._links.extend([], rest)
+
     def _take_exchange(self, exchange: Exchange, page: Page | None) -> bool:
         """Whether the exchange ends its URL, and is the first that does."""
         self._servers.note(exchange)

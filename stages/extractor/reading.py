@@ -11,7 +11,7 @@ from contract.canonical import Canonical
 from contract.config import Config
 from contract.tables import ANSWERED, UNKNOWN_DIGEST
 from contract.url import Keys, NotCanonical
-from contract.warc import TIME_NAMES, HttpMessage, Record
+from contract.warc import RECORD_MAX_BYTES, TIME_NAMES, HttpMessage, Record
 from stages.extractor.answer import Answer, AnswerReader, read_head
 from stages.extractor.exchange import Exchange, read_exchange
 from stages.extractor.fingerprint import fingerprint
@@ -79,24 +79,28 @@ class Reading:
         scope = Scope(config.scope, keys, year)
         self._judge = LinkJudge(config.extractor, scope, Targets(self._canonical, scope, keys))
         self._answers = AnswerReader(config)
+        self._robots_max_bytes = config.fetcher.robots_max_bytes
         self._takes_fingerprints = config.extractor.near_duplicates
         self._told: set[int] = set()
 
-    def take(self, record: Record, file: str, links: Links, poison: str) -> Finding | None:
-        """Reads the next record; NotCanonical where its URL is none for us. `poison` is why its document is not to be read."""
+    def take(self, record: Record, file: str, links: Links, poison: str = "", is_cut: bool = False) -> Finding | None:
+        """Reads the next record; NotCanonical where its URL is none for us. `poison` is why its document is not to be read; `is_cut`, that
+        not all of its block is there."""
         exchange = read_exchange(record, is_plain_final=self._listed is None)
         if exchange is None:
             return None
         if exchange.robots_for:
-            return Finding(exchange, None)
+            return Finding(exchange._replace(message=shorten_body(exchange.message, self._robots_max_bytes)), None)
         page = None
         if exchange.is_final and exchange.outcome == ANSWERED:
-            page = self._take_page(exchange, record, file, links, poison)
+            page = self._take_page(exchange, record, file, links, poison, is_cut)
         return Finding(exchange._replace(message=lighten(exchange.message)), page)
 
-    def _take_page(self, exchange: Exchange, record: Record, file: str, links: Links, poison: str) -> Page:
+    def _take_page(self, exchange: Exchange, record: Record, file: str, links: Links, poison: str, is_cut: bool) -> Page:
         url, message = exchange.url, exchange.message
-        answer = read_head(message) if exchange.is_revisit else self._answers.read(url, message, is_poison=poison)
+        has_body = not exchange.is_revisit and not is_cut
+        answer = self._answers.read(url, message, is_poison=poison) if has_body else read_head(message)._replace(trouble=poison)
+        missing_bytes = min(int(record.get("Content-Length")), RECORD_MAX_BYTES) - len(record.block) if is_cut else 0
         depth = (self._listed.get(url) or 0) if self._listed is not None else 0
         judged = self._judge.judge(url, depth, answer)
         links.extend(judged)
@@ -105,8 +109,8 @@ class Reading:
         server = self._keys.server(exchange.server)
         metadata = (
             server.domain_key, self._keys.of(url), server.key, url, file, record.offset, record.length, message.status, answer.type,
-            answer.charset, record.get("WARC-Payload-Digest"), UNKNOWN_DIGEST if exchange.is_revisit else digest_content(answer.content),
-            exchange.started_at_ms, *[times.get(name, 0) for name in TIME_NAMES], len(message.body), exchange.address,
+            answer.charset, record.get("WARC-Payload-Digest"), digest_content(answer.content) if has_body else UNKNOWN_DIGEST,
+            exchange.started_at_ms, *[times.get(name, 0) for name in TIME_NAMES], len(message.body) + missing_bytes, exchange.address,
             validator(get("etag")), validator(get("last-modified")), self._resolve(answer.location, url), bool(answer.reader), answer.reader,
             answer.trouble, document.title, document.language, self._resolve(document.canonical, url, document.base),
             document.noindex, document.nofollow, judged.inside, judged.outside,
@@ -136,6 +140,11 @@ class Reading:
 def lighten(message: HttpMessage) -> HttpMessage:
     """A message without its body, and of its headers the one that is asked for later."""
     return HttpMessage(message.status, [(name, value) for name, value in message.headers if name.lower() == "retry-after"], b"")
+
+
+def shorten_body(message: HttpMessage, most_bytes: int) -> HttpMessage:
+    """A message whose body gives at least `most_bytes` of content, if it has them, also where it is packed and does not get shorter by it."""
+    return message._replace(body=message.body[:2 * most_bytes])
 
 
 def digest_content(content: bytes) -> bytes:

@@ -4,9 +4,14 @@ Theory. Workers are forked, so that they have the list and the configuration wit
 socket and sends back what they hold. Before each record it writes the record's offset into memory that it shares with us,
 and sets a timer of CPU time whose signal kills it: so a page that hangs inside a parser ends its worker like one that
 crashes it, and whoever finds the worker dead knows which page it was and why. That page is then poison: a new worker reads the chunk
-again, the poison's document excepted. Whatever the number of workers, and whoever dies, the results are the same.
+again, the poison's document excepted; where the record itself cannot be taken in, as one of a GB, only its head is read.
+
+A worker that was killed from outside (SIGKILL by the kernel's memory killer, SIGTERM by a person) proves nothing against its page:
+the chunk is read once more, and only who is killed over the same page twice has met poison. A signal of a process's own making
+(SIGSEGV, SIGPROF), or its exit, is proof at once. So, whatever the number of workers, and whoever dies, the results are the same.
 """
 
+import ctypes
 import gc
 import mmap
 import os
@@ -18,9 +23,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
+from typing import NamedTuple
 
 from contract.config import Extractor
-from contract.errors import BadInput
+from contract.errors import ColetorError, TryLater
 from contract.url import NotCanonical
 from contract.warc import PageReader
 from stages.extractor.chunks import Chunk
@@ -28,94 +34,130 @@ from stages.extractor.reading import Links, Reading, Result
 from storage.errors import Damaged
 
 QUEUED_CHUNKS = 2  # a worker has: one that it reads, and the next
-TIMEOUT, DIED = "timeout", "died"  # what reading a document came to
+TELL_EVERY_S = 0.5  # while nothing comes
+TIMEOUT, MEMORY, DIED = "timeout", "memory", "died"  # what reading a document came to
+KILLED = "killed"  # what a worker came to by somebody else's hand
+_OWN_SIGNALS = frozenset((signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS))
+_FAILED, _OUT_OF_MEMORY = 1, 3  # exit codes of workers
+_PR_SET_PDEATHSIG = 1  # prctl(2)
 _OFFSET = struct.Struct("<q")
 _NOWHERE = -1
 
-Poison = dict[tuple[str, int], str]  # file and offset of a record -> what reading its document came to
+
+class Poison(NamedTuple):
+    """What reading a record came to: its document is not read again, or, where that was not enough, not even its block."""
+
+    reason: str
+    is_head_only: bool
+
+
+NO_POISON = Poison("", False)
 
 
 class Worker:
     def __init__(self, limits: Extractor, make_reading: Callable[[], Reading], others: list["Worker"], say: Callable[[str], None]):
+        """OSError where the machine does not give what a worker needs."""
         self.chunks: deque[tuple[int, Chunk]] = deque()  # those that it has, the one that it reads first
+        data_max_bytes = count_data_bytes() + limits.page_memory_max_bytes
         self._place = mmap.mmap(-1, _OFFSET.size)  # shared with the child
         self._place[:] = _OFFSET.pack(_NOWHERE)
         self.connection, theirs = Pipe()
+        parent = os.getpid()
         self.process = os.fork()
         if not self.process:
+            gc.freeze()  # what came with the fork is not walked, so not copied, nor ended here: its threads are not ours
+            code = 0
             try:
                 for descriptor in (self.connection, *(other.connection for other in others)):
                     descriptor.close()  # else a worker that lives on keeps a dead one's socket open
-                serve(theirs, self._place, limits, make_reading())
+                set_bounds(parent, data_max_bytes)
+                serve(theirs, self._place, limits.page_max_s, make_reading())
             except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
                 pass  # whoever gave us work is gone
+            except MemoryError:
+                code = _OUT_OF_MEMORY
             except BaseException as error:
+                code = _FAILED
                 say(f"a worker failed: {error!r}")
             finally:
-                os._exit(0)
+                os._exit(code)
         theirs.close()
 
     @property
     def offset(self) -> int:
         return _OFFSET.unpack(self._place)[0]
 
-    def give(self, number: int, chunk: Chunk, poison: Poison) -> None:
+    def give(self, number: int, chunk: Chunk, poison: dict[int, Poison]) -> None:
         self.chunks.append((number, chunk))
-        reasons = {offset: reason for (name, offset), reason in poison.items() if name == chunk.name}
-        self.connection.send((chunk, reasons))
+        try:
+            self.connection.send((chunk, poison))
+        except OSError:
+            pass  # it is dead, which shows where its results are waited for
 
-    def bury(self) -> str:
-        """Waits for a worker that has ended, and says of what."""
+    def bury(self) -> tuple[str, int]:
+        """Waits for a worker that has ended; says what it came to, and its exit code, negative where a signal ended it."""
         self.connection.close()
-        _, status = os.waitpid(self.process, 0)
+        os.kill(self.process, signal.SIGKILL)  # where it is dead already this changes nothing, also not what it died of
+        code = os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
         self._place.close()
-        return TIMEOUT if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF else DIED
-
-    def end(self) -> None:
-        os.kill(self.process, signal.SIGKILL)
-        self.bury()
+        if code in (-signal.SIGPROF, _OUT_OF_MEMORY):
+            return MEMORY if code == _OUT_OF_MEMORY else TIMEOUT, code
+        return DIED if code >= 0 or -code in _OWN_SIGNALS else KILLED, code
 
 
-def serve(connection: Connection, place: mmap.mmap, limits: Extractor, reading: Reading) -> None:
-    """The life of a worker: chunks in, results out, until the socket is closed."""
+def count_data_bytes() -> int:
+    """What RLIMIT_DATA counts of this process now."""
+    return int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+
+
+def set_bounds(parent: int, data_max_bytes: int) -> None:
+    """What a worker may and may not. Its data are limited beyond what came with the fork; page files, which are mapped, do not count."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the one who gives us work
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # its default is to end the process, also while a parser runs
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # An orphan would keep the crawl locked until its chunk is read. The signal follows the thread that forked, which is the main one.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL))
+    if os.getppid() != parent:
+        raise EOFError
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    limit_memory(limits.page_memory_max_bytes)
-    gc.freeze()  # what came with the fork is not walked, and so not copied
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (data_max_bytes if hard == resource.RLIM_INFINITY else min(data_max_bytes, hard), hard))
+
+
+def serve(connection: Connection, place: mmap.mmap, page_max_s: float, reading: Reading) -> None:
+    """The life of a worker: chunks in, results out, until the socket is closed."""
     readers: dict[str, PageReader] = {}
     while True:
         chunk, poison = connection.recv()
-        if chunk.name not in readers:
-            readers.clear()  # files come one after another
-            readers[chunk.name] = PageReader(chunk.path)
-        result = read_chunk(readers[chunk.name], chunk, poison, place, limits.page_max_s, reading)
+        try:
+            if chunk.name not in readers:
+                readers.clear()  # files come one after another
+                readers[chunk.name] = PageReader(chunk.path)
+            result = read_chunk(readers[chunk.name], chunk, poison, place, page_max_s, reading)
+        except Damaged as error:  # it was whole when it was cut
+            result = Result([], Links(), 0, (error.path, error.what, error.offset))
         connection.send_bytes(pickle.dumps(result, pickle.HIGHEST_PROTOCOL))
 
 
-def limit_memory(most_bytes: int) -> None:
-    """Of its own data, beyond what the process has now; page files, which are mapped, do not count."""
-    data_bytes = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    soft = data_bytes + most_bytes
-    resource.setrlimit(resource.RLIMIT_DATA, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
-
-
-def read_chunk(reader: PageReader, chunk: Chunk, poison: dict[int, str], place: mmap.mmap, page_max_s: float, reading: Reading) -> Result:
+def read_chunk(reader: PageReader, chunk: Chunk, poison: dict[int, Poison], place: mmap.mmap, page_max_s: float, reading: Reading) -> Result:
     findings, links, skipped, damage = [], Links(), 0, None
     position = chunk.start
     try:
-        place[:] = _OFFSET.pack(position)
-        signal.setitimer(signal.ITIMER_PROF, page_max_s)
-        for record in reader.records(chunk.start, chunk.end):
+        while (position := reader.pass_extensions(position)) < chunk.end:
+            signal.setitimer(signal.ITIMER_PROF, page_max_s)  # before the place: the old time must not end at the new one
+            place[:] = _OFFSET.pack(position)
+            reason, is_head_only = poison.get(position, NO_POISON)
             try:
-                if (finding := reading.take(record, chunk.name, links, poison.get(record.offset, ""))) is not None:
+                record = reader.head_at(position) if is_head_only else reader.record_at(position)
+            except MemoryError:
+                reason, is_head_only = MEMORY, True
+                record = reader.head_at(position)
+            try:
+                if (finding := reading.take(record, chunk.name, links, reason, is_head_only)) is not None:
                     findings.append(finding)
             except NotCanonical:
                 skipped += 1
-            position = record.offset + record.length
-            place[:] = _OFFSET.pack(position)
-            signal.setitimer(signal.ITIMER_PROF, page_max_s)
+            position += record.length
     except Damaged as error:
         damage = error.path, error.what, error.offset
     signal.setitimer(signal.ITIMER_PROF, 0)
@@ -126,17 +168,20 @@ def read_chunk(reader: PageReader, chunk: Chunk, poison: dict[int, str], place: 
 class Workers:
     """Reads chunks by several processes; results come in the order of the chunks."""
 
-    def __init__(self, limits: Extractor, make_reading: Callable[[], Reading], say: Callable[[str], None]):
+    def __init__(self, limits: Extractor, make_reading: Callable[[], Reading], say: Callable[[str], None],
+                 on_wait: Callable[[], None] = lambda: None):
         self._limits = limits
         self._make_reading = make_reading
         self._say = say
-        self._poison: Poison = {}
+        self._on_wait = on_wait  # is called now and then while nothing comes
+        self._poison: dict[int, dict[int, Poison]] = {}  # by the number of a chunk and the offset of a record
+        self._killed: set[tuple[int, int]] = set()  # where workers were killed from outside
         self._workers: list[Worker] = []
 
     def read(self, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, Result]]:
         """The result of each chunk, in their order."""
         for _ in range(self._limits.workers or len(os.sched_getaffinity(0))):
-            self._workers.append(self._hire())
+            self._hire()
         numbered = enumerate(chunks)
         under_way: dict[int, Chunk] = {}
         ready: dict[int, Result] = {}
@@ -149,7 +194,7 @@ class Workers:
                     if chunk.damage:
                         ready[number] = Result([], Links(), 0, chunk.damage)
                     else:
-                        worker.give(number, chunk, self._poison)
+                        worker.give(number, chunk, {})
             if not under_way:
                 return
             if next_number not in ready:
@@ -161,33 +206,57 @@ class Workers:
     def _wait(self) -> list[tuple[int, Result]]:
         """Results that have come, from one worker or more; the dead are replaced."""
         results = []
-        for connection in wait([worker.connection for worker in self._workers]):
-            worker = next(worker for worker in self._workers if worker.connection is connection)
+        by_connection = {worker.connection: worker for worker in self._workers}
+        while not (speaking := wait(by_connection, TELL_EVERY_S)):
+            self._on_wait()
+        for connection in speaking:
+            worker = by_connection[connection]
             try:
                 result = pickle.loads(connection.recv_bytes())
-            except (EOFError, ConnectionResetError):
+            except (EOFError, OSError):  # the second where it died in the middle of a result
                 self._replace(worker)
             else:
-                results.append((worker.chunks.popleft()[0], result))
+                number, _ = worker.chunks.popleft()
+                self._poison.pop(number, None)
+                results.append((number, result))
         return results
 
     def _hire(self) -> Worker:
-        return Worker(self._limits, self._make_reading, self._workers, self._say)
+        try:
+            self._workers.append(Worker(self._limits, self._make_reading, self._workers, self._say))
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename else ""
+            raise TryLater(f"cannot start worker {len(self._workers) + 1}: {place}{error.strerror}; mend that, or set [extractor]"
+                           f" workers lower") from None
+        return self._workers[-1]
 
     def _replace(self, dead: Worker) -> None:
-        offset, reason = dead.offset, dead.bury()
-        name = dead.chunks[0][1].name
-        if offset == _NOWHERE or (name, offset) in self._poison:
-            raise BadInput(f"{name}: a worker ended ({reason}) where no document was read, at offset {offset}; this is a fault of ours, "
-                           f"or memory ran out")
-        self._say(f"{name}: the document at offset {offset} ended its worker ({reason}); it counts as one without links")
-        self._poison[name, offset] = reason
         self._workers.remove(dead)
+        offset, (end, code) = dead.offset, dead.bury()
+        if not dead.chunks:
+            return  # and there are no more, for who is idle gets the next
+        self._blame(*dead.chunks[0], offset, end, code)
         heir = self._hire()
-        self._workers.append(heir)
         for number, chunk in dead.chunks:
-            heir.give(number, chunk, self._poison)
+            heir.give(number, chunk, self._poison.get(number, {}))
+
+    def _blame(self, number: int, chunk: Chunk, offset: int, end: str, code: int) -> None:
+        """Decides what is not read again after a worker's end over a chunk."""
+        place = f"{chunk.name}: {f'the record at offset {offset}' if offset != _NOWHERE else f'what begins at offset {chunk.start}'}"
+        if end == KILLED and (number, offset) not in self._killed:
+            self._killed.add((number, offset))
+            self._say(f"{place}: its worker was killed; it is read once more")
+            return
+        known = self._poison.setdefault(number, {})
+        if offset == _NOWHERE or (offset in known and known[offset].is_head_only):
+            if end == KILLED:
+                raise TryLater(f"{place}: its worker was killed twice; if memory ran out, set [extractor] workers lower")
+            raise ColetorError(f"{place} ended its worker ({end}, exit code {code}) where no document was read: a defect, or"
+                               f" page_memory_max_bytes is too low")
+        known[offset] = Poison(DIED if end == KILLED else end, offset in known)
+        self._say(f"{place} ended its worker ({end}, exit code {code}); {'nothing but its head' if known[offset].is_head_only else 'its document'} is"
+                  f" {'read' if known[offset].is_head_only else 'not read'}")
 
     def close(self) -> None:
         while self._workers:
-            self._workers.pop().end()
+            self._workers.pop().bury()
