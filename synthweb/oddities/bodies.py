@@ -42,17 +42,13 @@ def empty(graft: Graft) -> None:
     graft.add(graft.anchor, "/vazia", shape="empty")
 
 
-@oddity("plain-text", hops=1)
+@oddity("plain-text", hops=2)
 def plain_text(graft: Graft) -> None:
-    """URLs stand in the text, but a text has no links."""
-    _unlinked(graft, graft.add(graft.anchor, "/leia-me.txt", shape="text", content_type="text/plain"))
+    """URLs stand in the text, and a crawler follows them; the markup in it is none."""
+    graft.add(graft.add(graft.anchor, "/leia-me.txt", shape="text", content_type="text/plain"), "/do-texto", kind="text")
 
 
 @oddity("wrong-type", hops=1)
 def wrong_type(graft: Graft) -> None:
     """HTML that is served as an image: an answer without links."""
-    _unlinked(graft, graft.add(graft.anchor, "/retrato", shape="page", content_type="image/png"))
-
-
-def _unlinked(graft: Graft, page: Page) -> None:
-    graft.add(page, "/nunca/texto", kind="text")
+    graft.add(graft.add(graft.anchor, "/retrato", shape="page", content_type="image/png"), "/nunca/imagem", kind="unread")
