@@ -18,6 +18,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 GZIP_WINDOW = 31  # zlib's number for 'gzip wrapper, 32 KiB window'
 DICTIONARY_MAX_BYTES = 8 << 20  # the most that the IIPC's form asks readers to take
 DICTIONARY_LEVEL = 19  # compressed once for each file, so it may take its time
+COMPRESS_THREADS = 2  # of zstd's own, for many contents at once: one alone held the fetcher's loop up
 AT_ONCE_BYTES = 1 << 20  # content up to this is joined and compressed in one call, which is fastest
 _FIRST_PIECE, _LAST_PIECE = 1 << 15, 1 << 20
 _SKIPPABLE_HEAD_BYTES = 8
@@ -61,7 +62,7 @@ class Zstd:
         """A frame for each, the same as compress() gives, in one call that leaves the interpreter to other threads."""
         if not contents:
             return []
-        frames = self._compressor.multi_compress_to_buffer(contents, threads=1)
+        frames = self._compressor.multi_compress_to_buffer(contents, threads=COMPRESS_THREADS)
         return [frames[number].tobytes() for number in range(len(frames))]
 
 

@@ -48,10 +48,11 @@ class Setting(NamedTuple):
 class Scrapy:
     """Scrapy on parts of one list; what it takes to start, with one URL, is left out of its times."""
 
-    def __init__(self, urls: list[str], folder: Path):
+    def __init__(self, urls: list[str], folder: Path, build: str = "lean", setting: Setting = Setting("asyncio", 16)):
         self._urls = urls
         self._folder = folder
-        self.setting = Setting("asyncio", 16)
+        self._build = build
+        self.setting = setting
         self.start = Spent(0.0, 0.0)
 
     def tune(self, pages: int, concurrencies: tuple[int, ...]) -> dict[Setting, float]:
@@ -64,8 +65,11 @@ class Scrapy:
             spent = self._run(pages)
             rates[self.setting] = pages / max(0.001, spent.wall_s - start.wall_s)
         self.setting = max(rates, key=rates.get)
-        self.start = self._run(1)
+        self.learn_start()
         return rates
+
+    def learn_start(self) -> None:
+        self.start = self._run(1)
 
     def run(self, pages: int) -> Spent:
         spent = self._run(pages)
@@ -75,7 +79,7 @@ class Scrapy:
         listed, bodies, told = (self._folder / name for name in ("scrapy.urls", "scrapy.bodies", "scrapy.out"))
         bodies.unlink(missing_ok=True)
         listed.write_text("".join(f"{url}\n" for url in self._urls[:pages]))
-        command = [sys.executable, "-P", "-m", "bench.fetcher.scrapy_peer", listed, bodies, *self.setting]
+        command = [sys.executable, "-P", "-m", "bench.fetcher.scrapy_peer", listed, bodies, *self.setting, self._build]
         spent = run_child(command, self._folder / "scrapy.log", told, limit_s=600)
         if (stored := int(told.read_text() or 0)) != pages:
             raise TryLater(f"Scrapy stored {stored} pages of {pages}")

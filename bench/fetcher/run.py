@@ -69,20 +69,24 @@ def measure_speed(scale: Scale, ours: Ours, urls: list[str], direct: list[str], 
           + ", ".join(f"{setting.reactor} {setting.concurrency}: {rate:,.0f}" for setting, rate in rates.items()), flush=True)
     ours.learn_start(urls[0])
     server = direct[0].removesuffix(paths[0])
-    taken: dict[str, list] = {"ours": [], "scrapy": [], "wrk": []}
+    crawling = Scrapy(direct, ours.folder, "crawling", scrapy.setting)
+    crawling.learn_start()
+    taken: dict[str, list] = {"ours": [], "scrapy": [], "crawling": [], "wrk": []}
     scrapy_pages = min(scale.scrapy_pages, len(direct))
     for _ in range(scale.repeats):
         taken["ours"].append(calculation.rate_of(len(urls), *ours.run(urls)))
         taken["scrapy"].append(calculation.rate_of(scrapy_pages, *scrapy.run(scrapy_pages)))
+        taken["crawling"].append(calculation.rate_of(scrapy_pages, *crawling.run(scrapy_pages)))
         taken["wrk"].append(run_wrk(server, paths, scale.wrk_s, ours.folder))
-    figures = calculation.speed_figures(taken["ours"], taken["scrapy"], taken["wrk"])
+    figures = calculation.speed_figures(taken["ours"], taken["scrapy"], taken["crawling"], taken["wrk"])
     print(f"pages a second and CPU a page, nginx with 1 worker, medians of {scale.repeats} interleaved repeats; left out, as measured with one URL: "
           f"{ours.start.wall_s:.2f} s ({ours.start.cpu_s:.2f} s of CPU) to start and end the fetcher, "
           f"{scrapy.start.wall_s:.2f} s ({scrapy.start.cpu_s:.2f} s) Scrapy")
     print(f"  fetcher, {len(urls)} pages                    {figures['pages_per_s']:7,} pages/s  {figures['cpu_us_per_page']:6,} us")
     print(f"  wrk, {WRK_CONNECTIONS} connections (the server's limit)  {figures['wrk_pages_per_s']:7,} pages/s")
-    print(f"  Scrapy, {scrapy_pages} pages, {scrapy.setting.reactor} {scrapy.setting.concurrency:<15} "
-          f"{figures['scrapy_pages_per_s']:7,} pages/s  {figures['scrapy_cpu_us_per_page']:6,} us", flush=True)
+    for build, key in (("lean", "scrapy"), ("crawling", "scrapy_crawling")):
+        words = f"Scrapy {build}, {scrapy_pages} pages, {scrapy.setting.reactor} {scrapy.setting.concurrency}"
+        print(f"  {words:41} {figures[key + '_pages_per_s']:7,} pages/s  {figures[key + '_cpu_us_per_page']:6,} us", flush=True)
     return figures | {"start_s": round(ours.start.wall_s, 3), "start_cpu_s": round(ours.start.cpu_s, 3),
                       "runs": taken, "scrapy_setting": f"{scrapy.setting.reactor} {scrapy.setting.concurrency}"}
 

@@ -1,6 +1,8 @@
-"""Scrapy at its leanest, in a process of its own: fetches a list, appends the bodies to one file, prints how many.
+"""Scrapy in a process of its own: fetches a list, appends the bodies to one file, prints how many.
 
-    python -m bench.fetcher.scrapy_peer LIST BODIES REACTOR CONCURRENCY      (REACTOR: asyncio or epoll)
+    python -m bench.fetcher.scrapy_peer LIST BODIES REACTOR CONCURRENCY BUILD      (REACTOR: asyncio or epoll; BUILD: lean or crawling)
+
+Lean, it does nothing but ask and store. Crawling, it has the middlewares that it comes with and obeys robots.txt, as one crawls with it.
 """
 
 import sys
@@ -26,22 +28,24 @@ class Pages(scrapy.Spider):
             Pages.stored += 1
 
 
-def settings(reactor: str, concurrency: int) -> dict:
-    return {
+def settings(reactor: str, concurrency: int, build: str) -> dict:
+    shared = {
         "TWISTED_REACTOR": REACTORS[reactor], "CONCURRENT_REQUESTS": concurrency, "CONCURRENT_REQUESTS_PER_DOMAIN": concurrency,
         "DOWNLOAD_DELAY": 0, "LOG_ENABLED": False, "LOG_VERSIONS": [], "TELNETCONSOLE_ENABLED": False, "STATS_DUMP": False,
         "CONCURRENT_ITEMS": 1,  # the default, 100, makes as many tasks for every answer, half of its time
         "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 100_000_000, "SCHEDULER_PRIORITY_QUEUE": "scrapy.pqueues.ScrapyPriorityQueue",
         "SCHEDULER_MEMORY_QUEUE": "scrapy.squeues.FifoMemoryQueue",
-        # Robots, cookies, retries, redirects, compression, statistics and the rest: all are middlewares or extensions.
-        "DOWNLOADER_MIDDLEWARES_BASE": {}, "SPIDER_MIDDLEWARES_BASE": {}, "EXTENSIONS_BASE": {},
     }
+    if build == "crawling":
+        return shared | {"ROBOTSTXT_OBEY": True, "COOKIES_ENABLED": False}
+    # Robots, cookies, retries, redirects, compression, statistics and the rest: all are middlewares or extensions.
+    return shared | {"DOWNLOADER_MIDDLEWARES_BASE": {}, "SPIDER_MIDDLEWARES_BASE": {}, "EXTENSIONS_BASE": {}}
 
 
 def main() -> None:
-    listed, bodies, reactor, concurrency = sys.argv[1:]
+    listed, bodies, reactor, concurrency, build = sys.argv[1:]
     with open(bodies, "ab", buffering=1 << 20) as output:
-        process = CrawlerProcess(settings(reactor, int(concurrency)))
+        process = CrawlerProcess(settings(reactor, int(concurrency), build))
         process.crawl(Pages, urls=Path(listed).read_text().split(), bodies=output)
         process.start()
     print(Pages.stored)

@@ -13,6 +13,10 @@ class Bandwidth:
         self._level_bytes = bytes_per_s * BURST_S
         self._filled_at_s: float | None = None
 
+    @property
+    def is_limited(self) -> bool:
+        return bool(self._bytes_per_s)
+
     def take(self, size_bytes: int) -> None:
         """Counts bytes that have been read."""
         if self._bytes_per_s:

@@ -4,6 +4,7 @@ import mmap
 import tempfile
 from pathlib import Path
 
+PIECES_MAX = 64  # that are kept apart
 WRITE_BYTES = 16 << 10  # to a file at a time; what 2,000 bodies hold back of it is 32 MB
 
 
@@ -25,52 +26,57 @@ class Bodies:
 class Body:
     def __init__(self, bodies: Bodies):
         self._bodies = bodies
-        self._held: bytes | bytearray = b""
+        self._pieces: list[bytes | bytearray] = []  # in memory: all of it, or what is not in the file yet
         self._file = None
         self.size_bytes = 0
 
     def append(self, piece: bytes) -> None:
         """Adds a piece; OSError where it must go to disk and cannot."""
-        if self._file is None and not self._bodies.has_room(len(piece)):
-            self._file = self._bodies.open_file()
-            self._bodies.memory_bytes -= len(self._held)
-        self._hold(piece)
-        self.size_bytes += len(piece)
+        size_bytes, bodies, pieces = len(piece), self._bodies, self._pieces
         if self._file is None:
-            self._bodies.memory_bytes += len(piece)
-        elif len(self._held) >= WRITE_BYTES:
+            if bodies.has_room(size_bytes):
+                bodies.memory_bytes += size_bytes
+            else:
+                self._file = bodies.open_file()
+                bodies.memory_bytes -= self.size_bytes
+        self.size_bytes += size_bytes
+        pieces.append(piece)
+        if len(pieces) > PIECES_MAX:
+            self._join()
+        if self._file is not None and sum(map(len, pieces)) >= WRITE_BYTES:
             self._write()
 
-    def _hold(self, piece: bytes) -> None:
-        """Most bodies come in one piece, which is not copied. More are joined as they come, not kept in a list: where a server
-        sends a byte at a time each would cost fifty."""
-        if not self._held:
-            self._held = piece
-        elif isinstance(self._held, bytearray):
-            self._held += piece
-        else:
-            self._held = bytearray(self._held)
-            self._held += piece
+    def _join(self) -> None:
+        """Most bodies come in a piece or two, which are not copied. Where a server sends a byte at a time each would cost fifty."""
+        if not isinstance(self._pieces[0], bytearray):
+            self._pieces[0] = bytearray(self._pieces[0])
+        for piece in self._pieces[1:]:
+            self._pieces[0] += piece
+        del self._pieces[1:]
 
     def _write(self) -> None:
-        write_all(self._file, self._held)
-        self._held = b""
+        write_all(self._file, b"".join(self._pieces))
+        self._pieces.clear()
 
-    def view(self) -> bytes | bytearray | mmap.mmap:
-        """The whole body, in memory or as a mapped file."""
+    def pieces(self) -> list[bytes | bytearray | mmap.mmap]:
+        """The whole body as buffers behind each other: as it came, or a mapped file."""
         if self._file is None:
-            return self._held
+            return self._pieces
         self._write()
-        return mmap.mmap(self._file.fileno(), self.size_bytes, access=mmap.ACCESS_READ) if self.size_bytes else b""
+        return [mmap.mmap(self._file.fileno(), self.size_bytes, access=mmap.ACCESS_READ)] if self.size_bytes else []
+
+    def whole(self) -> bytes:
+        """The same, as one; for bodies that are known to be small."""
+        return b"".join(self.pieces())
 
     def release(self) -> None:
         """Gives up the content; memory counts no longer."""
         if self._file is None:
-            self._bodies.memory_bytes -= len(self._held)
+            self._bodies.memory_bytes -= sum(map(len, self._pieces))
         else:
             self._file.close()
             self._file = None
-        self._held = b""
+        self._pieces = []
 
 
 def write_all(file, data: bytes) -> None:

@@ -314,7 +314,7 @@ class Download:
         server.note(exchange.outcome)
         is_asked_again = self.ledger.record(exchange, may_retry=not server.is_left_alone)
         if exchange.is_robots:
-            block = exchange.response_head() + bytes(exchange.body.view()) if exchange.has_answer else b""
+            block = exchange.response_head() + exchange.body.whole() if exchange.has_answer else b""
             server.note_robots(exchange.url, exchange.outcome, block)
             if server.is_away:
                 self._go_on_from_errand(server)

@@ -29,7 +29,7 @@ import trio
 from contract.config import Fetcher
 from contract.errors import TryLater
 from stages.fetcher.bandwidth import Bandwidth
-from stages.fetcher.exchange import Exchange
+from stages.fetcher.exchange import STOP, Exchange
 from stages.fetcher.reasons import (
     BAD_HTTP, CONNECTION_REFUSED, DISCONNECT, DNS, EMPTY, FORBIDDEN_ADDRESS, TIMEOUT_CONNECT, TIMEOUT_TOTAL, TLS,
     TOO_LONG_HEADERS, TOO_SLOW, UNREACHABLE,
@@ -295,7 +295,6 @@ class Transfer:
         self.curl = pycurl.Curl()
         for option, value in options.items():
             self.curl.setopt(option, value)
-        self.curl.setopt(pycurl.HEADERFUNCTION, self._take_header)
         self.curl.setopt(pycurl.WRITEFUNCTION, self._take_body)
         self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open_socket)
         self.curl.setopt(pycurl.PREREQFUNCTION, self._before_request)
@@ -310,6 +309,7 @@ class Transfer:
         setopt(pycurl.URL, origin.url)
         setopt(pycurl.REQUEST_TARGET, exchange.target)
         setopt(pycurl.CONNECT_TO, origin.connect_to)
+        setopt(pycurl.HEADERFUNCTION, exchange.take_header)
         if (settings := (origin.is_tls, exchange.keeps, exchange.headers, origin.agent)) == self._settings:
             return  # most requests differ from the one before by no more than the above
         self._settings = settings
@@ -378,18 +378,16 @@ class Transfer:
             self._trouble = DISCONNECT
         return self.exchange.is_sent
 
-    def _take_header(self, line: bytes) -> int | None:
-        return None if self.exchange.take_header(line) else -1  # none: all of it
-
     def _take_body(self, piece: bytes) -> int | None:
-        now_s = time.monotonic()
-        if self._bandwidth.wait_s(now_s) > 0:
-            self._paused_at_s = now_s
-            self._paused.append(self)
-            return pycurl.WRITEFUNC_PAUSE
-        self._bandwidth.take(len(piece))
+        if self._bandwidth.is_limited:
+            now_s = time.monotonic()
+            if self._bandwidth.wait_s(now_s) > 0:
+                self._paused_at_s = now_s
+                self._paused.append(self)
+                return pycurl.WRITEFUNC_PAUSE
+            self._bandwidth.take(len(piece))
         try:
-            return None if self.exchange.take_body(piece) else -1
+            return self.exchange.take_body(piece)
         except OSError as error:  # a body that had to go to disk; libcurl's callbacks must not raise
             self._failure = error
-            return -1
+            return STOP

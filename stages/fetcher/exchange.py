@@ -18,10 +18,12 @@ from stages.fetcher.reasons import (
 
 LENGTH, TIME, UNSPECIFIED = "length", "time", "unspecified"  # WARC-Truncated, WARC 1.1 section 5.13
 
+STOP = -1  # what libcurl is told where nothing more is wanted; none means that all was taken
+
 KEEPING = ("Accept-Encoding: gzip, deflate, br, zstd",)
 CLOSING = (*KEEPING, "Connection: close")
 
-_STATUS_LINE = re.compile(rb"HTTP/(\d)(?:\.\d)? +(\d{3})(?: |$)")
+_STATUS_LINE = re.compile(rb"HTTP/(\d)(?:\.\d)? +(\d{3})(?![^ \r\n])")
 _TRANSFER_ENCODING = re.compile(rb"(?<=\r\n)transfer-encoding(?=[ \t]*:)", re.IGNORECASE)
 _DIGITS = re.compile(r"[0-9]{1,18}")
 
@@ -61,8 +63,8 @@ class Origin:
 class Exchange:
     __slots__ = (
         "url", "origin", "robots_for", "keeps", "target", "headers", "started_at_ms", "times_ms", "is_http2",
-        "is_sent", "was_cut_off", "status", "outcome", "reason", "truncated", "body", "header_bytes", "_limits", "_lines", "_head",
-        "_has_head", "_refusal",
+        "is_sent", "was_cut_off", "status", "outcome", "reason", "truncated", "body", "header_bytes", "_limits", "_header_max",
+        "_lines", "_head", "_has_head", "_refusal",
     )
 
     def __init__(self, origin: Origin, url: str, limits: Limits, bodies: Bodies, *, robots_for: str = "", keeps: bool = False,
@@ -84,6 +86,7 @@ class Exchange:
         self.outcome = self.reason = self.truncated = ""
         self.body = Body(bodies)
         self._limits = limits
+        self._header_max = limits.header_max_bytes
         self._lines: list[bytes] = []
         self._head = b""
         self.header_bytes = 0
@@ -120,8 +123,11 @@ class Exchange:
         """Status line and headers as they came, line ends made CRLF, the header that no longer holds renamed."""
         if not self._head:
             if self.is_http2:
-                self._lines[0] = b"HTTP/1.1 %03d " % self.status
-            self._head = b"\r\n".join(self._lines) + b"\r\n\r\n"
+                self._lines[0] = b"HTTP/1.1 %03d \r\n" % self.status
+            head = b"".join(self._lines)
+            if head.count(b"\r\n") != len(self._lines) or b"\r\r" in head:
+                head = b"".join([bare + b"\r\n" for line in self._lines if (bare := line.rstrip(b"\r\n"))])
+            self._head = head + b"\r\n"
             if b"\r\ntransfer-encoding" in self._head.lower():
                 self._head = _TRANSFER_ENCODING.sub(b"X-Crawler-Transfer-Encoding", self._head)
         return self._head
@@ -133,19 +139,18 @@ class Exchange:
                 return line.partition(b":")[2].strip().decode("latin-1")
         return ""
 
-    def take_header(self, line: bytes) -> bool:
-        """Takes a header line as it arrives; false where nothing more of the answer is wanted."""
+    def take_header(self, line: bytes) -> int | None:
+        """Takes a header line as it arrives; STOP where nothing more of the answer is wanted."""
         if self._has_head:
-            return True  # a trailer: not part of the head any more, and nobody reads it
+            return None  # a trailer: not part of the head any more, and nobody reads it
         self.header_bytes += len(line)
-        if self.header_bytes > self._limits.header_max_bytes:
-            return False
-        if line in (b"\r\n", b"\n"):
+        if self.header_bytes > self._header_max:
+            return STOP
+        if len(line) > 2:
+            self._lines.append(line)
+        elif line in (b"\r\n", b"\n"):
             self._end_head()
-            return not self._refusal
-        if stripped := line.rstrip(b"\r\n"):
-            self._lines.append(stripped)
-        return True
+        return STOP if self._refusal else None
 
     def _end_head(self) -> None:
         found = _STATUS_LINE.match(self._lines[0]) if self._lines else None
@@ -170,15 +175,16 @@ class Exchange:
             return TOO_BIG
         return ""
 
-    def take_body(self, piece: bytes) -> bool:
-        """Takes a piece of the body as it arrives; false where the body is longer than allowed."""
-        room = self._limits.body_max_bytes - self.body.size_bytes
+    def take_body(self, piece: bytes) -> int | None:
+        """Takes a piece of the body as it arrives; STOP where the body is longer than allowed."""
+        body = self.body
+        room = self._limits.body_max_bytes - body.size_bytes
         if len(piece) <= room:
-            self.body.append(piece)
-            return True
-        self.body.append(piece[:room])
+            body.append(piece)
+            return None
+        body.append(piece[:room])
         self.truncated = LENGTH
-        return False
+        return STOP
 
     def end(self, trouble: str) -> None:
         """Decides the outcome; `trouble` is the reason why the transfer broke off, or nothing."""

@@ -16,7 +16,7 @@ import trio
 from contract import names, warc
 from contract.config import Fetcher
 from stages.fetcher.exchange import Exchange
-from stages.fetcher.records import encode_exchange, encode_outcome
+from stages.fetcher.records import Draft, encode_exchanges, encode_outcome
 from stages.fetcher.revisit import Revisit
 from storage.frames import AT_ONCE_BYTES, Gzip, Zstd
 from storage.publish import ASIDE, FORMAT, encode_json, make_folder, put, sync_folder
@@ -81,7 +81,7 @@ class Repository:
         self._unsynced_pages = 0
         self._unsynced_since_ms = 0
         self._marked_at_ms = 0
-        self._queue: list[tuple] = []  # (exchange or none, its encoder, what that is called with), in order
+        self._queue: list[Draft | list[tuple]] = []  # exchanges, and records that are encoded already, in order
         self._pen, self._turn = trio.Lock(), trio.Lock()
         self._writers, self._syncers = trio.CapacityLimiter(1), trio.CapacityLimiter(1)  # a thread each
         self._is_writing = False
@@ -104,12 +104,12 @@ class Repository:
     def write_exchange(self, exchange: Exchange, *, is_final: bool, earlier: Revisit | None = None) -> int:
         """Queues the records of an exchange that has ended, and its body to be released when they are written; bytes of the
         answer."""
-        self._queue.append((exchange, encode_exchange, (exchange, is_final, earlier)))
+        self._queue.append(Draft(exchange, is_final, earlier))
         return len(exchange.response_head()) + exchange.body.size_bytes if exchange.has_answer else 0
 
     def write_outcome(self, url: str, outcome: str, reason: str, at_ms: int, *, is_final: bool, robots_for: str = "") -> None:
         """Queues the record of a URL that nobody was asked for."""
-        self._queue.append((None, encode_outcome, (url, outcome, reason, at_ms, is_final, robots_for)))
+        self._queue.append(encode_outcome(url, outcome, reason, at_ms, is_final, robots_for))
 
     @property
     def queued(self) -> int:
@@ -125,19 +125,20 @@ class Repository:
         async with self._pen:
             while self._queue:
                 batch = self._take_batch()
-                exchanges = [list(encode(*arguments)) for _, encode, arguments in batch]
+                drafts = [entry for entry in batch if isinstance(entry, Draft)]
+                encoded = iter(encode_exchanges(drafts))
+                exchanges = [next(encoded) if isinstance(entry, Draft) else entry for entry in batch]
                 await trio.to_thread.run_sync(self._append_batch, exchanges, now_ms, limiter=self._writers)
                 self._unsynced_pages += len(batch)
-                for exchange, _, _ in batch:
-                    if exchange is not None:
-                        exchange.body.release()
+                for draft in drafts:
+                    draft.exchange.body.release()
         self._is_writing = False
 
-    def _take_batch(self) -> list[tuple]:
+    def _take_batch(self) -> list[Draft | list[tuple]]:
         count = size_bytes = 0
         while count < min(BATCH_MAX, len(self._queue)) and size_bytes < BATCH_MAX_BYTES:
-            exchange = self._queue[count][0]
-            size_bytes += exchange.body.size_bytes if exchange is not None else 0
+            entry = self._queue[count]
+            size_bytes += entry.exchange.body.size_bytes if isinstance(entry, Draft) else 0
             count += 1
         batch, self._queue = self._queue[:count], self._queue[count:]
         return batch

@@ -163,7 +163,7 @@ class Trace:
             self._account.begin(f"robots.txt {url}" + (f" (redirect {hops} of at most {robots.REDIRECTS_MAX})" if hops else ""))
             await self._await_turn(host)
             exchange = await self._ask(host, url, self._robots_limits, robots_for=server.name)
-            block = exchange.response_head() + bytes(exchange.body.view()) if exchange.has_answer else b""
+            block = exchange.response_head() + exchange.body.whole() if exchange.has_answer else b""
             exchange.body.release()
             server.note_robots(url, exchange.outcome, block)
             tell_meaning(self._account, server, exchange)

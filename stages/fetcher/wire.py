@@ -69,7 +69,7 @@ def tell_answer(account: Account, wire: Wire, exchange: Exchange, body_max_bytes
 def tell_body(account: Account, exchange: Exchange, body_max_bytes: int) -> None:
     size_bytes = exchange.body.size_bytes
     kind = exchange.header(b"content-type")
-    message = parse_response(exchange.response_head() + bytes(exchange.body.view()))
+    message = parse_response(exchange.response_head() + exchange.body.whole())
     account.tell("body", f"{tell_bytes(size_bytes)}, " + (f"Content-Type {kind}" if kind else "no Content-Type"))
     content, is_known = decode_body(message, body_max_bytes)
     if encodings := [name for name in all_values(message, "content-encoding") if name]:

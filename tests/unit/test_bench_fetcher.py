@@ -25,9 +25,11 @@ def test_rate_and_cpu_of_a_run():
 
 
 def test_speed_is_a_median_and_a_ratio_is_the_median_of_ratios_of_each_repeat():
-    figures = speed_figures([(3_000, 300), (2_000, 310), (4_000, 320)], [(300, 2_000), (400, 2_100), (500, 2_200)], [10_000, 8_000, 16_000])
+    figures = speed_figures([(3_000, 300), (2_000, 310), (4_000, 320)], [(300, 2_000), (400, 2_100), (500, 2_200)],
+                            [(100, 1), (200, 2), (300, 3)], [10_000, 8_000, 16_000])
     assert (figures["pages_per_s"], figures["cpu_us_per_page"], figures["scrapy_pages_per_s"], figures["wrk_pages_per_s"]) == (3_000, 310, 400, 10_000)
     assert figures["ratio_scrapy"] == 8.0  # of 10, 5 and 8
+    assert figures["ratio_scrapy_crawling"] == 13.3  # of 30, 10 and 13.3
     assert figures["ratio_wrk"] == 0.25  # of 0.3, 0.25 and 0.25
 
 

@@ -16,7 +16,7 @@ from stages.extractor.servers import Servers
 from stages.fetcher import reasons
 from stages.fetcher.bodies import Bodies
 from stages.fetcher.exchange import Exchange, Limits, Origin
-from stages.fetcher.records import encode_exchange, encode_outcome
+from stages.fetcher.records import Draft, encode_exchanges, encode_outcome
 from storage.frames import Zstd
 from tests.unit.test_extractor_lab import KEYS, NOW_MS, WarcFile, http, server_table
 
@@ -120,7 +120,7 @@ def test_a_retry_that_never_came_about_counts_once(tmp_path, record):
         for line in (b"HTTP/1.1 503 X\r\n", b"Retry-After: 2\r\n", b"\r\n"):
             exchange.take_header(line)
     exchange.end("")
-    written = [*encode_exchange(exchange, False, None), *encode_outcome(HOME, FAILED, exchange.reason, NOW_MS + 90_000, True)]
+    written = [*encode_exchanges([Draft(exchange, False, None)])[0], *encode_outcome(HOME, FAILED, exchange.reason, NOW_MS + 90_000, True)]
     file = WarcFile()
     file.members += [Zstd().compress(b"".join(pieces)) for pieces in written]
     server = observe(tmp_path, file, {SITE: {"failures": 1}})
