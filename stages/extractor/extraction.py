@@ -31,6 +31,7 @@ class Extraction:
         self._servers = Servers(servers, keys, config.fetcher)
         self._collected, self._metadata, self._links, self._rejected = Rows(COLLECTED), Rows(METADATA), LinkRows(), RejectedRows()
         self._ended: set[str] = set()
+        self._robots_read: set[str] = set()
         self._attempts: Counter[str] = Counter()  # of URLs that are not ended yet
         self._counts = Counter(ZERO)
         self._outcomes = Counter(dict.fromkeys((ANSWERED, FAILED, REFUSED, "foreign"), 0))
@@ -41,7 +42,7 @@ class Extraction:
         self._counts["skipped_records"] += result.skipped
         pages, left_out, start = [], [], 0
         for exchange, page in result.findings:
-            is_taken = self._take_exchange(exchange, page)
+            is_taken = self._take_exchange(exchange)
             if page is not None:
                 if is_taken:
                     pages.append(self._take_page(page))
@@ -56,11 +57,13 @@ class Extraction:
         rest.urls = result.links.urls
         self._links.extend([], rest)
 
-    def _take_exchange(self, exchange: Exchange, page: Page | None) -> bool:
-        """Whether the exchange ends its URL, and is the first that does."""
+    def _take_exchange(self, exchange: Exchange) -> bool:
+        """Whether the exchange ends its URL, or is one for robots.txt, and is the first that does."""
         self._servers.note(exchange)
         if exchange.robots_for:
-            return False
+            is_first = exchange.url not in self._robots_read
+            self._robots_read.add(exchange.url)
+            return is_first
         url = exchange.url
         self._attempts[url] += exchange.is_requested
         if not exchange.is_final:
@@ -86,14 +89,16 @@ class Extraction:
 
     def _take_page(self, page: Page) -> tuple[int, int, int]:
         """The page as its links have it: key, depth of its targets, their number."""
+        for name, count in page.classes.items():
+            self._classes[name] += count
+        self._rejected.add(page.rejected)
+        if page.metadata is None:
+            return page.key, 1, page.links
         self._metadata.append((*page.metadata, False, page.fingerprint))
         self._counts["pages_parsed"] += page.is_parsed
         self._counts["pages_in_trouble"] += bool(page.metadata[TROUBLE])
         self._counts["bytes_decoded"] += page.decoded_bytes
-        for name, count in page.classes.items():
-            self._classes[name] += count
-        self._rejected.add(page.rejected)
-        return page.metadata[URL_KEY], min((self._depth_of(page.metadata[URL]) or 0) + 1, DEPTH_MAX), page.links
+        return page.key, min((self._depth_of(page.metadata[URL]) or 0) + 1, DEPTH_MAX), page.links
 
     @property
     def figures(self) -> dict[str, int]:
@@ -124,7 +129,7 @@ class Extraction:
         }
 
 
-URL, URL_KEY, TROUBLE = (METADATA.get_field_index(name) for name in ("url", "url_key", "trouble"))
+URL, TROUBLE = (METADATA.get_field_index(name) for name in ("url", "trouble"))
 
 
 def without(links: Links, ranges: list[tuple[int, int]]) -> Links:

@@ -7,8 +7,8 @@ from stages.extractor.document import LOCATION, REDIRECT, REFRESH
 from stages.extractor.documents.html import refresh_target, relation_kind
 
 # RFC 8288 3: <target>; name=value; name="value", <target> ...
-_LINK = re.compile(r'[\s,]*+<([^<>]*+)>((?:\s*+;\s*+[^\s=;,"<>]++(?:\s*+=\s*+(?:"(?:[^"\\]|\\.)*+"|[^\s";,<>]*+))?)*+)')
-_REL = re.compile(r';\s*+rel\s*+=\s*+(?:"((?:[^"\\]|\\.)*+)"|([^\s";,<>]*+))', re.IGNORECASE)
+_LINK = re.compile(r'<([^<>]*+)>((?:\s*+;\s*+[^\s=;,"<>]++(?:\s*+=\s*+(?:"(?:[^"\\]|\\.)*+"|[^\s";,<>]*+))?)*+)')
+_PARAMETER = re.compile(r';\s*+([^\s=;,"<>]++)(?:\s*+=\s*+(?:"((?:[^"\\]|\\.)*+)"|([^\s";,<>]*+)))?')
 
 
 def read_header_links(status: int, headers: dict[str, list[str]]) -> Iterator[tuple[int, str, bool]]:
@@ -31,8 +31,8 @@ def location_of(status: int, headers: dict[str, list[str]]) -> str:
 
 def read_link(text: str) -> Iterator[tuple[int, str, bool]]:
     for found in _LINK.finditer(text):
-        rel = _REL.search(found[2])
-        words = (rel[1] or rel[2] or "") if rel else ""
+        relations = (quoted or plain for name, quoted, plain in _PARAMETER.findall(found[2]) if name.lower() == "rel")
+        words = next(relations, "")  # the first counts (RFC 8288 3.3)
         yield relation_kind(words), found[1].strip(), "nofollow" in words.lower().split()
 
 

@@ -3,7 +3,7 @@
 The order of judgement of an occurrence:
   1. unparsable, other_scheme: its text leads to no http or https URL. It has no target, and each such occurrence counts.
   2. repeated_in_page: its target has another occurrence in this page that counts for it. One occurrence counts for a
-     target: the first that would be followed, or, where none would, the first.
+     target: the first that would be followed were its target in scope, or, where none would, the first.
   3. kind_not_followed: its kind is not in [extractor] follow.
   4. nofollow: it is marked so, or its page is, and [extractor] obey_nofollow holds.
   5. out_of_scope, then trap: a rule of [scope] rejects the target.
@@ -16,6 +16,8 @@ from typing import NamedTuple
 from contract.config import LINK_KINDS, Extractor
 from contract.url import OTHER_SCHEME, UNPARSABLE, server_of
 from stages.extractor.answer import Answer
+from stages.extractor.charset import UTF_8
+from stages.extractor.document import Document
 from stages.extractor.scope import TRAPS, Scope
 from stages.extractor.targets import Base, Target, Targets, base_at
 
@@ -64,14 +66,14 @@ class LinkJudge:
         document = answer.document
         classes = dict.fromkeys(CLASSES, 0)
         known: dict[str, Known] = {}
-        self._gather(document.links.items(), self._targets.base_of(url, document.base), answer, classes, known)
-        if answer.header_links:
-            self._gather([(link, 1) for link in answer.header_links], base_at(url), answer, classes, known)
+        self._gather(document.links.items(), self._targets.base_of(url, document.base), answer.charset, document, classes, known)
+        if answer.header_links:  # which are in UTF-8, whatever the page is in
+            self._gather([(link, 1) for link in answer.header_links], base_at(url), UTF_8, document, classes, known)
         return self._close(url, depth, known, classes)
 
-    def _gather(self, links: Iterable[tuple[tuple[int, str, bool], int]], base: Base, answer: Answer, classes: dict[str, int],
-                known: dict[str, Known]) -> None:
-        find, charset, all_nofollow, anchors = self._targets.find, answer.charset, answer.document.nofollow, answer.document.anchors
+    def _gather(self, links: Iterable[tuple[tuple[int, str, bool], int]], base: Base, charset: str, document: Document,
+                classes: dict[str, int], known: dict[str, Known]) -> None:
+        find, all_nofollow, anchors = self._targets.find, document.nofollow, document.anchors
         for (kind, text, marked), count in links:
             target = find(text, base, charset)
             if not target.url:

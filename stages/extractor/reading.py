@@ -9,10 +9,13 @@ from typing import NamedTuple
 
 from contract.canonical import Canonical
 from contract.config import Config
-from contract.tables import ANSWERED, UNKNOWN_DIGEST
+from contract.robots import read_answer
+from contract.robots_groups import read_sitemaps
+from contract.tables import ANSWERED, METADATA, UNKNOWN_DIGEST
 from contract.url import Keys, NotCanonical
 from contract.warc import RECORD_MAX_BYTES, TIME_NAMES, HttpMessage, Record
-from stages.extractor.answer import Answer, AnswerReader, read_head
+from stages.extractor.answer import AnswerReader, read_head
+from stages.extractor.document import SITEMAP, Document
 from stages.extractor.exchange import Exchange, read_exchange
 from stages.extractor.fingerprint import fingerprint
 from stages.extractor.links import Judged, LinkJudge
@@ -20,13 +23,15 @@ from stages.extractor.scope import Scope
 from stages.extractor.targets import Targets
 
 VALIDATOR_MAX_CHARACTERS = 1_000  # a longer ETag or Last-Modified is dropped: cut, it would never match
+URL_KEY = METADATA.get_field_index("url_key")
 URLS_TOLD_MAX = 1 << 17  # keys whose texts a worker remembers to have told
 
 
 class Page(NamedTuple):
     """What is kept of an answer."""
 
-    metadata: tuple  # a row of MetadadosUrlsColetadas, but for `duplicate` and `fingerprint`
+    key: int  # of its URL
+    metadata: tuple | None  # a row of MetadadosUrlsColetadas, but for `duplicate` and `fingerprint`; none of robots.txt
     fingerprint: int
     is_parsed: bool
     decoded_bytes: int
@@ -36,7 +41,8 @@ class Page(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What one record tells: an exchange, without what nobody asks for any more, and the page, where it ends an answered URL."""
+    """What one record tells: an exchange, without what nobody asks for any more, and the page, where it ends an
+    answered URL or is a robots.txt that names sitemaps."""
 
     exchange: Exchange
     page: Page | None
@@ -90,11 +96,22 @@ class Reading:
         if exchange is None:
             return None
         if exchange.robots_for:
-            return Finding(exchange._replace(message=shorten_body(exchange.message, self._robots_max_bytes)), None)
+            return Finding(exchange._replace(message=shorten_body(exchange.message, self._robots_max_bytes)), self._take_robots(exchange, links))
         page = None
         if exchange.is_final and exchange.outcome == ANSWERED:
             page = self._take_page(exchange, record, file, links, poison, is_cut)
         return Finding(exchange._replace(message=lighten(exchange.message)), page)
+
+    def _take_robots(self, exchange: Exchange, links: Links) -> Page | None:
+        """The sitemaps that a robots.txt names are its links."""
+        text = read_answer(exchange.url, 0, exchange.outcome, exchange.message, self._robots_max_bytes).text
+        if not text or not (sitemaps := read_sitemaps(text)):
+            return None
+        document = Document(links={(SITEMAP, url, False): 1 for url in sitemaps})
+        judged = self._judge.judge(exchange.url, 0, read_head(exchange.message)._replace(document=document))
+        links.extend(judged)
+        self._tell_urls(judged, links)
+        return Page(self._keys.of(exchange.url), None, 0, False, 0, len(judged.keys), judged.classes, judged.rejected)
 
     def _take_page(self, exchange: Exchange, record: Record, file: str, links: Links, poison: str, is_cut: bool) -> Page:
         url, message = exchange.url, exchange.message
@@ -116,7 +133,7 @@ class Reading:
             document.noindex, document.nofollow, judged.inside, judged.outside,
         )
         mark = fingerprint(document.text) if self._takes_fingerprints else 0
-        return Page(metadata, mark, bool(answer.reader), len(answer.content), len(judged.keys), judged.classes, judged.rejected)
+        return Page(metadata[URL_KEY], metadata, mark, bool(answer.reader), len(answer.content), len(judged.keys), judged.classes, judged.rejected)
 
     def _tell_urls(self, judged: Judged, links: Links) -> None:
         told, urls = self._told, links.urls

@@ -71,7 +71,8 @@ class Targets:
         elif text.startswith(("http://", "https://")):
             relative_to = ""
         else:
-            relative_to = base.folder if first > " " and first != "?" else base.url  # only a query is relative to the whole
+            # Only a query is relative to the whole; it may stand behind the base's own scheme, as in 'http:?q'.
+            relative_to = base.folder if first > " " and first != "?" and ":" not in text else base.url
         return self._found(text, relative_to) if len(text) <= TEXT_REMEMBERED_MAX_CHARACTERS else self._find(text, relative_to)
 
     def _find(self, text: str, relative_to: str) -> Target:

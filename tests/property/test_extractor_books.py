@@ -2,28 +2,37 @@
 
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract import names
-from contract.config import Config
-from contract.config import LINK_KINDS
+from contract.canonical import Canonical
+from contract.config import LINK_KINDS, Config
 from contract.url import NotCanonical, canonicalise
-from contract.warc import parse_response
-from stages.extractor.answer import read_answer
-from stages.extractor.links import CLASSES, LinkJudge
-from stages.extractor.page import Page
+from stages.extractor.answer import Answer
+from stages.extractor.links import CLASSES
 from stages.extractor.scope import Scope
-from tests.unit.test_extractor_lab import KEYS, PAGE, alone, configured, http, page_file
+from tests.unit.test_extractor_lab import KEYS, PAGE, alone, configured, judge_answer, page_file, read_answer
 
 CONFIG = configured("scope", accept_suffixes=("com", "org"), reject_domains=("bad.org",), path_depth_max=3, reject_patterns=("secret",))
 TEXTS = st.sampled_from([
-    "x", "./x", "/dir/x", "#top", "", "?", "?q=1", "/a/b/c/d", "/y.zip", "/secret", "//bad.org/", "//a.bad.org/z", "//c.org/", "http://d.net/",
-    "javascript:void(0)", "mailto:a", "http:?q", "http:", "y?", " #t", " ?r", "a:b", "y/../../z", "..", "y/", "http://[", "https:x", "HTTP://EXAMPLE.com/dir/x", "\x00", "a b", "&#xD800;", "//c.org/\\x", "http://",
+    "x", "./x", "/dir/x", "#top", "", "?", "?q=1", "/a/b/c/d", "/y.zip", "/secret", "//bad.org/", "//a.bad.org/z", "//c.org/",
+    "http://d.net/",
+    "javascript:void(0)", "mailto:a", "http:?q", "http:", "y?", " #t", " ?r", "a:b", "y/../../z", "..", "y/", "http://[", "https:x",
+    "HTTP://EXAMPLE.com/dir/x", "\x00", "a b", "&#xD800;", "//c.org/\\x", "http://",
 ]) | st.text(max_size=8).filter(lambda text: "\ud800" > max(text, default=" "))
-TAGS = st.sampled_from(["a href", "area href", "iframe src", "img src", "link href", "script src", "a rel=nofollow href", "frame src"])
+TAGS = st.sampled_from([
+    "a href", "area href", "iframe src", "img src", "link href", "script src", "a rel=nofollow href", "frame src",
+    "link rel=next href",
+    "link rel='nofollow canonical' href", "form action", "img srcset", "object data", "video poster", "q cite",
+])
+HEADERS = st.lists(st.one_of(
+    TEXTS.map("Link: <{}>; rel=next".format), TEXTS.map("Link: <{}>".format), TEXTS.map("Content-Location: {}".format),
+    TEXTS.map("Refresh: 0;url={}".format),
+).filter(lambda line: line.isprintable() and line.isascii()), max_size=3)
 PIECES = st.one_of(
     st.tuples(TAGS, TEXTS).map(lambda pair: f"<{pair[0]}='{pair[1]}'>"),
     TEXTS.map(lambda text: f"<meta http-equiv=refresh content=\"0;url={text}\">"),
@@ -34,30 +43,31 @@ PAGES = st.lists(PIECES, max_size=25).map("".join)
 
 
 @settings(max_examples=150, deadline=None)
-@given(PAGES, st.booleans(), st.sampled_from([PAGE, PAGE + "?a/b?c", "https://c.org/", "http://c.org/x/y/"]))
-def test_every_occurrence_falls_in_one_class(html, obey_nofollow, url):
-    config = configured("extractor", obey_nofollow=obey_nofollow)
-    answer = read_answer(url, parse_response(http(html.encode())), config)
+@given(PAGES, HEADERS, st.booleans(), st.sampled_from([PAGE, PAGE + "?a/b?c", "https://c.org/", "http://c.org/x/y/"]))
+def test_every_occurrence_falls_in_one_class(html, headers, obey_nofollow, url):
+    config = replace(CONFIG, extractor=replace(CONFIG.extractor, obey_nofollow=obey_nofollow))
+    answer = read_answer(html, "text/html; charset=utf-8", *headers, url=url, config=config)
     scope = Scope(CONFIG.scope, KEYS)
-    judged = LinkJudge(config.extractor, scope, KEYS).judge(url, answer.page.base, answer.page.links, answer.page.nofollow)
-    assert sum(judged.classes.values()) == sum(answer.page.links.values())
-    assert sum(judged.rejected.values()) == judged.classes["out_of_scope"] + judged.classes["trap"]
+    judged = judge_answer(answer, url=url, config=config)
+    assert sum(judged.classes.values()) == sum(answer.document.links.values()) + len(answer.header_links)
+    assert sum(links for links, _ in judged.rejected.values()) == judged.classes["out_of_scope"] + judged.classes["trap"]
     assert judged.classes["followed"] == sum(judged.followed)
     assert len(set(judged.urls)) == len(judged.urls) == len(judged.keys) == len(judged.kinds) == len(judged.nofollow)
-    assert {url: bits for url, bits in zip(judged.urls, judged.kinds)} == plain_kinds(url, answer.page, scope)
+    assert {url: bits for url, bits in zip(judged.urls, judged.kinds)} == plain_kinds(url, answer, scope)
     assert all(canonicalise(url) == url for url in judged.urls)
 
 
-def plain_kinds(page_url: str, page: Page, scope: Scope) -> dict[str, int]:
+def plain_kinds(page_url: str, answer: Answer, scope: Scope) -> dict[str, int]:
     """Targets in scope and the bits of their kinds, in the slow and obvious way."""
+    document, canonical = answer.document, Canonical(Config().url)
     try:
-        base = canonicalise(page.base, page_url) if page.base is not None else page_url
+        base = canonicalise(document.base, page_url) if document.base is not None else page_url
     except NotCanonical:
         base = page_url
     kinds: Counter = Counter()
-    for kind, text, _ in page.links:
+    for kind, text, place in [(*link[:2], base) for link in document.links] + [(*link[:2], page_url) for link in answer.header_links]:
         try:
-            url = canonicalise(text, base)
+            url = canonical(text, place)
         except NotCanonical:
             continue
         if not scope.judge(url):
@@ -85,7 +95,7 @@ def test_tables_of_generated_pages(pages):
     ["text/html", "text/html; charset=utf-16", "text/html;charset=iso-2022-jp", "text/html; charset=gb18030", "text/html; charset=big5", "", "text/plain"]),
     st.sampled_from(["", "gzip", "deflate", "gzip, deflate", "br"]))
 def test_no_bytes_raise(body, kind, encoding):
-    answer = read_answer(PAGE, parse_response(http(body, 200, kind, f"Content-Encoding: {encoding}")), Config())
-    if answer.page is not None:
-        LinkJudge(Config().extractor, Scope(Config().scope, KEYS), KEYS).judge(PAGE, answer.page.base, answer.page.links, answer.page.nofollow)
-        answer.page.title.encode()
+    answer = read_answer(body, kind, f"Content-Encoding: {encoding}")
+    assert answer.trouble == ""
+    judge_answer(answer)
+    answer.document.title.encode()

@@ -116,7 +116,8 @@ def test_records_of_another_program(tmp_path):
     extract_pages(tmp_path, None, Config())
     tables = Tables(tmp_path / "extractor")
     assert {url: (row["outcome"], row["reason"], row["status"]) for url, row in tables.by_url(names.COLLECTED).items()} == {
-        PAGE: (ANSWERED, "", 200), "http://example.com/a%20b": (FAILED, "http_5xx", 503), "http://example.com/none": (ANSWERED, "", 404),
+        PAGE: (ANSWERED, "", 200), "http://example.com/a%20b": (FAILED, "http_5xx", 503),
+        "http://example.com/none": (ANSWERED, "", 404),
     }
     assert set(tables.by_url(names.EXTRACTED)) == {"http://example.com/dir/next"} and tables.counts["skipped_records"] == 1
 
@@ -127,7 +128,7 @@ def test_depth_scope_and_the_books(tmp_path):
     wanted = {"out_of_scope": 2, "kind_not_followed": 1, "other_scheme": 1, "unparsable": 1, "followed": 1, "repeated_in_page": 1, "link_occurrences": 7}
     assert {name: tables.counts[name] for name in wanted} == wanted
     rejected = {name: number for name, number in tables.counts["rejected"].items() if number}
-    assert rejected == {"reject_extensions": 1, "accept_suffixes": 1}
+    assert rejected == {"reject_extensions": 1, "accept": 1}
     assert tables.rows(names.EXTRACTED)[0]["depth"] == 1 and tables.counts["links_rows"] == 1
 
 
@@ -144,3 +145,21 @@ def test_odd_answers_end_no_extraction(tmp_path):
     assert len(tables.by_url(names.COLLECTED)) == len(blocks) + 1
     assert tables.counts["link_occurrences"] == tables.counts["unparsable"] == 1
     assert max(len(row["etag"]) for row in tables.rows(names.METADATA)) == 0
+
+
+def test_what_is_kept_of_a_page(tmp_path):
+    html = (b"<html lang=pt><title>T</title><base href=/b/><link rel=canonical href=c?utm_source=x><meta name=robots content=noindex>"
+            b"<a href=//o.org/>")
+    file = WarcFile().answer(PAGE, http(html))
+    file.answer(PAGE + "2", http(html, 200, "text/html; charset=latin1", "X-Robots-Tag: nofollow"))
+    file.answer(PAGE + "3", http(b"see http://o.org/x", 200, "text/plain", 'Link: <h>; rel="canonical"', "Content-Language: en"))
+    tables = alone(tmp_path, file, config=configured("extractor", near_duplicates=True))
+    kept = ("reader", "trouble", "charset", "title", "language", "canonical", "noindex", "nofollow", "links_inside", "links_outside")
+    rows = tables.by_url(names.METADATA)
+    assert {url.removeprefix(PAGE): tuple(row[name] for name in kept) for url, row in rows.items()} == {
+        "": ("html", "", "utf-8", "T", "pt", "http://example.com/b/c", True, False, 1, 1),
+        "2": ("html", "", "windows-1252", "T", "pt", "http://example.com/b/c", True, True, 1, 1),
+        "3": ("text", "", "utf-8", "", "en", "http://example.com/dir/h", False, False, 1, 1),
+    }
+    assert sum(row["duplicate"] for row in rows.values()) == 1 and not rows[PAGE + "3"]["duplicate"]
+    assert tables.counts["nofollow"] == 2 and tables.counts["pages_in_trouble"] == 0

@@ -1,4 +1,4 @@
-"""Answers: content encodings within bounds, charsets by every way to declare them, types, redirects."""
+"""Answers: content encodings within bounds, charsets by every way to declare them, what is read, redirects."""
 
 import gzip
 import zlib
@@ -7,13 +7,15 @@ from unittest.mock import patch
 
 import pytest
 
+from contract import names
+from contract.body import decode_body
 from contract.config import Config
 from contract.warc import parse_response
-from stages.extractor import answer as answer_module
-from stages.extractor.answer import Answer, read_answer
-from contract.body import decode_body
+from stages.extractor.answer import Answer
 from stages.extractor.charset import choose_charset, encoding_of, is_utf_8, to_utf_8
-from tests.unit.test_extractor_lab import PAGE, configured, http
+from stages.extractor.document import REDIRECT
+from stages.extractor.documents import html
+from tests.unit.test_extractor_lab import PAGE, WarcFile, alone, configured, http, judge_answer, read_answer
 
 pack = partial(gzip.compress, mtime=0)  # the same bytes every time, which name the tests
 
@@ -21,7 +23,7 @@ WORD = "ação"
 
 
 def read(body: bytes, kind: str | None = "text/html", *headers: str, status: int = 200, config: Config = Config()) -> Answer:
-    return read_answer(PAGE, parse_response(http(body, status, kind, *headers)), config)
+    return read_answer(body, kind, *headers, status=status, config=config)
 
 
 def decode(body: bytes, *headers: str, most: int = 10_000) -> tuple[bytes, bool]:
@@ -77,7 +79,8 @@ def test_bombs_are_cut():
     ("utf-8", "utf-8"), ("UTF8", "utf-8"), (" iso-8859-1 ", "windows-1252"), ("ascii", "windows-1252"), ("latin1", "windows-1252"),
     ("iso88591", "windows-1252"), ("ISO-8859-9", "windows-1254"), ("iso-8859-15", "iso-8859-15"), ("x-sjis", "shift_jis"),
     ("windows-31j", "shift_jis"), ("gb2312", "gbk"), ("gb18030", "gb18030"), ("ks_c_5601-1987", "euc-kr"), ("big5-hkscs", "big5"),
-    ("koi8-ru", "koi8-u"), ("tis-620", "windows-874"), ("x-cp1251", "windows-1251"), ("utf-16", "utf-16le"), ("unicodefffe", "utf-16be"),
+    ("koi8-ru", "koi8-u"), ("tis-620", "windows-874"), ("x-cp1251", "windows-1251"), ("utf-16", "utf-16le"),
+    ("unicodefffe", "utf-16be"),
     ("logical", "iso-8859-8"), ("macintosh", "macintosh"),
     ("", ""), ("utf-7", ""), ("base64", ""), ("rot13", ""), ("unicode_escape", ""), ("idna", ""), ("none", ""), ("x" * 1000, ""),
     ("..", ""), ("a\0b", ""), ("ação", ""), ("cp037", ""), ("undefined", ""), ("aliases", ""),
@@ -114,52 +117,76 @@ def test_charset(body, kind, charset):
 
 def test_a_lie_about_the_charset_is_believed_and_leaves_marks():
     answer = read(b"<title>" + WORD.encode("latin-1"), "text/html; charset=utf-8")
-    assert answer.charset == "utf-8" and answer.page.title == "a\ufffd\ufffdo"
+    assert answer.charset == "utf-8" and answer.document.title == "a\ufffd\ufffdo"
     answer = read(b"<title>" + WORD.encode("utf-8"), "text/html; charset=latin1")
-    assert answer.charset == "windows-1252" and answer.page.title == WORD.encode().decode("cp1252")
+    assert answer.charset == "windows-1252" and answer.document.title == WORD.encode().decode("cp1252")
 
 
 def test_links_are_read_in_the_charset_of_the_page():
     answer = read(f"<meta charset=iso-8859-1><a href='{WORD}'>".encode("latin-1"))
-    assert [text for _, text, _ in answer.page.links] == [WORD]
+    assert [text for _, text, _ in answer.document.links] == [WORD]
     shift_jis = "<title>日本</title><a href=\"表\">".encode("cp932")  # the second byte of this sign is a backslash
     answer = read(shift_jis, "text/html; charset=shift_jis")
-    assert answer.page.title == "日本" and [text for _, text, _ in answer.page.links] == ["表"]
+    assert answer.document.title == "日本" and [text for _, text, _ in answer.document.links] == ["表"]
 
 
 def test_utf_8_that_ends_inside_a_character():
     assert is_utf_8("é".encode()[:1]) and is_utf_8("😀".encode()[:3]) and not is_utf_8(b"\xe9\xe9")
 
 
-@pytest.mark.parametrize("body, kind, status, parsed, charset", [
-    (b"<p>", "text/html", 200, True, "utf-8"), (b"<p>", "TEXT/HTML ; x", 299, True, "utf-8"), (b"<p>", "application/xhtml+xml", 200, True, "utf-8"),
-    (b"<p>", "text/html", 404, False, "utf-8"), (b"<p>", "text/html", 301, False, "utf-8"), (b"<p>", "text/plain", 200, False, "utf-8"),
-    (b"<p>", "application/pdf", 200, False, ""), (b"\n <!DOCTYPE html>", None, 200, True, "utf-8"), (b"<html>", "", 200, True, "utf-8"),
-    (b"<!-- x -->", None, 200, True, "utf-8"), (b"%PDF-1.4 <html>", None, 200, False, ""), (b"<abc>", None, 200, False, ""), (b"", "text/html", 200, True, "utf-8"),
+@pytest.mark.parametrize("body, kind, status, reader, charset", [
+    (b"<p>", "text/html", 200, "html", "utf-8"), (b"<p>", "TEXT/HTML ; x", 299, "html", "utf-8"),
+    (b"<p>", "application/xhtml+xml", 200, "html", "utf-8"), (b"<p>", "text/html", 404, "", "utf-8"),
+    (b"<p>", "text/html", 301, "", "utf-8"),
+    (b"p", "text/plain", 200, "text", "utf-8"), (b"p", "text/calendar", 200, "", "utf-8"), (b"p", "image/png", 200, "", ""),
+    (b"%PDF-1.4", "application/pdf", 404, "", ""), (b"\n <!DOCTYPE html>", None, 200, "html", "utf-8"),
+    (b"<html>", "", 200, "html", "utf-8"),
+    (b"<!-- x -->", None, 200, "html", "utf-8"), (b"%PDF-1.4 <html>", None, 200, "pdf", ""),
+    (b"", "text/html", 200, "html", "utf-8"),
 ])
-def test_what_is_parsed(body, kind, status, parsed, charset):
+def test_what_is_read(body, kind, status, reader, charset):
     answer = read(body, kind, status=status)
-    assert (answer.page is not None, answer.charset) == (parsed, charset)
+    assert (answer.reader, answer.charset, answer.trouble) == (reader, charset, "")
 
 
 def test_type_is_cut_and_plain():
     assert read(b"", "Text/HTML; charset=x").type == "text/html" and len(read(b"", "x" * 500).type) == 100
 
 
-def test_unknown_encoding_is_not_parsed():
+def test_unknown_encoding_is_not_read():
     answer = read(b"<p>", "text/html", "Content-Encoding: br")
-    assert answer.page is None and answer.charset == "" and answer.content == b"<p>"
+    assert answer.reader == answer.charset == "" and answer.content == b"<p>"
 
 
-def test_a_page_that_makes_the_parser_fail_is_not_parsed():
-    with patch.object(answer_module, "read_page", side_effect=MemoryError):
-        assert read(b"<a href=x>").page is None
+@pytest.mark.parametrize("failure, trouble", [(MemoryError, "memory"), (ValueError, "unreadable"), (RecursionError, "unreadable")])
+def test_a_page_that_makes_the_parser_fail_has_its_headers_only(failure, trouble):
+    with patch.object(html, "read", side_effect=failure):
+        answer = read(b"<a href=x>", "text/html", "Link: <y>; rel=next", "X-Robots-Tag: noindex")
+    assert (answer.reader, answer.trouble, answer.document.links, answer.document.noindex) == ("", trouble, {}, True)
+    assert judge_answer(answer).urls == ["http://example.com/dir/y"]
 
 
-@pytest.mark.parametrize("location, status, redirect_to", [
+REDIRECTS = [
     ("/x", 301, "http://example.com/x"), ("y", 302, "http://example.com/dir/y"), ("HTTPS://Other.org", 308, "https://other.org/"),
-    ("/ação".encode().decode("latin-1"), 301, "http://example.com/a%C3%A7%C3%A3o"), ("/a\xe7\xe3o", 301, "http://example.com/a%C3%A7%C3%A3o"),
+    ("/ação".encode().decode("latin-1"), 301, "http://example.com/a%C3%A7%C3%A3o"),
+    ("/a\xe7\xe3o", 301, "http://example.com/a%C3%A7%C3%A3o"),
     ("mailto:x", 301, ""), ("http://[", 301, ""), ("", 301, ""), ("/x", 200, ""), ("/x", 404, ""), ("#top", 301, PAGE),
-])
+    ("/?q=ç".encode().decode("latin-1"), 303, "http://example.com/?q=%C3%A7"), ("?a=1&utm_source=x#f", 307, PAGE + "?a=1"),
+]
+
+
+@pytest.mark.parametrize("location, status, redirect_to", REDIRECTS)
 def test_redirects(location, status, redirect_to):
-    assert read(b"", "text/html", f"Location: {location}", status=status).redirect_to == redirect_to
+    answer = read(b"", "text/html; charset=iso-8859-1", f"Location: {location}", status=status)
+    judged = judge_answer(answer)
+    assert judged.urls == [redirect_to] * bool(redirect_to) and judged.kinds == [1 << REDIRECT] * bool(redirect_to)
+
+
+def test_redirects_are_told_in_the_table(tmp_path):
+    file = WarcFile()
+    for number, (location, status, _) in enumerate(REDIRECTS):
+        url = f"http://example.com/dir/{number}"
+        file.answer(url, http(b"", status, "text/html; charset=iso-8859-1", f"Location: {location}"))
+    told = alone(tmp_path, file).by_url(names.METADATA)
+    for number, (_, _, redirect_to) in enumerate(REDIRECTS):
+        assert told[f"http://example.com/dir/{number}"]["redirect_to"] == redirect_to.replace("page.html", str(number))

@@ -1,4 +1,4 @@
-"""Cycles: the five tables and the books of a crawl folder, the same bytes again, and damage."""
+"""Cycles: the tables and the books of a crawl folder, the same bytes again, and damage."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 from contract import names
 from contract.errors import BadInput, Usage
 from contract.config import LINK_KINDS
-from contract.tables import ANSWERED, COLLECTED, EXTRACTED, FAILED, LINKS, METADATA, REFUSED, SERVERS
+from contract.tables import ANSWERED, COLLECTED, EXTRACTED, FAILED, LINKS, METADATA, REFUSED, REJECTED, SERVERS
 from contract.warc import PageReader, sha1_digest
 from storage.errors import Damaged
 from storage.publish import describe, encode_json, read_manifest
@@ -19,7 +19,8 @@ from storage.tables import read_table
 from tests.unit.test_extractor_lab import KEYS, NOW_MS, Cycle, Tables, WarcFile, http, page_file
 
 ROOT = Path(__file__).resolve().parents[2]
-SCHEMAS = {names.COLLECTED: COLLECTED, names.METADATA: METADATA, names.EXTRACTED: EXTRACTED, names.LINKS: LINKS, names.SERVERS: SERVERS}
+SCHEMAS = {names.COLLECTED: COLLECTED, names.METADATA: METADATA, names.EXTRACTED: EXTRACTED, names.LINKS: LINKS, names.SERVERS: SERVERS,
+           names.REJECTED: REJECTED}
 SITE = "http://example.com"
 HOME = SITE + "/"
 
@@ -33,7 +34,9 @@ def assert_books(tables: Tables) -> None:
     assert [row["url"] for row in metadata] == [row["url"] for row in collected if row["outcome"] == ANSWERED]
     classes = ("unparsable", "other_scheme", "repeated_in_page", "kind_not_followed", "nofollow", "out_of_scope", "trap", "followed")
     assert counts["link_occurrences"] == sum(counts[name] for name in classes)
-    assert sum(counts["rejected"].values()) == counts["out_of_scope"] + counts["trap"]
+    rejected = tables.rows(names.REJECTED)
+    assert sum(counts["rejected"].values()) == counts["out_of_scope"] + counts["trap"] == sum(row["links"] for row in rejected)
+    assert [(row["server"], row["rule"]) for row in rejected] == sorted({(row["server"], row["rule"]) for row in rejected})
     extracted = tables.by_url(names.EXTRACTED).values()
     assert counts["followed"] == counts["links_in_sum"] == sum(row["links_in"] for row in extracted)
     assert counts["extracted_rows"] == len(extracted)
@@ -173,7 +176,7 @@ def test_the_same_bytes_again(tmp_path):
     cycle = small(tmp_path / "crawl")
     first = cycle.extract()
     again = cycle.extract(tmp_path / "again")
-    assert first.files() == again.files() and len(first.files()) == 6
+    assert first.files() == again.files() and len(first.files()) == len(SCHEMAS) + 1
     script = "import sys; sys.argv[0] = 'extractor'; from stages.extractor.__main__ import main; main()"
     for seed in ("1", "2"):
         command = [sys.executable, "-c", script, "--crawl", cycle.crawl.path, "--cycle", "3", "--out", tmp_path / seed]

@@ -8,12 +8,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contract import crawl_folder, names, warc
+from contract.canonical import Canonical
 from contract.config import Config
 from contract.crawl_folder import CrawlFolder
 from contract.plan import CRAWL, Plan, write_plan
 from contract.tables import ANSWERED, SERVERS, URL_LIST
 from contract.url import Keys, server_of
 from stages.extractor.__main__ import extract_cycle, extract_pages
+from stages.extractor.answer import Answer, AnswerReader
+from stages.extractor.links import Judged, LinkJudge
+from stages.extractor.scope import Scope
+from stages.extractor.targets import Targets
 from stages.scheduler.__main__ import no_revisits
 from storage.frames import Zstd
 from storage.publish import publishing
@@ -28,6 +33,17 @@ KEYS = Keys(HASH_SEED)  # made once: reading the suffix list takes a tenth of a 
 def http(body: bytes = b"", status: int = 200, kind: str | None = "text/html; charset=utf-8", *headers: str) -> bytes:
     lines = [f"HTTP/1.1 {status} Word", *([f"Content-Type: {kind}"] if kind is not None else []), *headers, "", ""]
     return "\r\n".join(lines).encode("latin-1") + body
+
+
+def read_answer(body: bytes | str = b"", kind: str | None = "text/html; charset=utf-8", *headers: str, status: int = 200, url: str = PAGE,
+                config: Config = Config()) -> Answer:
+    content = body.encode() if isinstance(body, str) else body
+    return AnswerReader(config).read(url, warc.parse_response(http(content, status, kind, *headers)))
+
+
+def judge_answer(answer: Answer, *, url: str = PAGE, depth: int = 0, config: Config = Config(), year: int = 0) -> Judged:
+    scope = Scope(config.scope, KEYS, year)
+    return LinkJudge(config.extractor, scope, Targets(Canonical(config.url), scope, KEYS)).judge(url, depth, answer)
 
 
 class WarcFile:

@@ -189,3 +189,16 @@ def test_the_check_accepts_a_cycle_and_rejects_other_sums(committed):
     ran = run("check", "--crawl", crawl)
     assert ran.returncode == 65 and "out of scope + trap = sum of links over UrlsRejeitadas" in ran.stdout, ran.stdout + ran.stderr
     assert json.loads((committed / names.MANIFEST).read_bytes())["counts"]["out_of_scope"] == sum(links) - 1
+
+
+def test_sitemaps_that_a_robots_txt_names_are_its_links(tmp_path):
+    """Whatever their server; once for a robots.txt that is asked for twice, and by the same scope as other links."""
+    text = f"Sitemap: {SITE}/map.xml\nUser-agent: *\nSitemap: https://maps.example/all.xml.gz\nSitemap: {SITE}/map.zip\nSitemap: /relative\n".encode()
+    file = WarcFile().robots(SITE, text).robots(SITE, text).robots("http://none.example", b"", 404)
+    tables = alone(tmp_path, file.answer(SITE + "/", http(b"<a href=/map.xml>")))
+    assert {url: row["links_in"] for url, row in tables.by_url(names.EXTRACTED).items()} == {SITE + "/map.xml": 2, "https://maps.example/all.xml.gz": 1}
+    assert {row["depth"] for row in tables.rows(names.EXTRACTED)} == {1} and len(tables.rows(names.METADATA)) == 1
+    assert tables.counts["rejected"]["reject_extensions"] == 1 and tables.counts["link_occurrences"] == 4
+    (tmp_path / "other").mkdir()
+    unread = alone(tmp_path / "other", file, config=configured("extractor", follow=("a",)))
+    assert [row["url"] for row in unread.rows(names.EXTRACTED)] == [SITE + "/map.xml"]

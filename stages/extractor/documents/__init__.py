@@ -16,17 +16,23 @@ READERS: dict[str, ModuleType] = {
     "css": css, "script": script, "text": text,
 }
 _BY_TYPE = {kind: name for name, reader in READERS.items() for kind in reader.TYPES}
-# Types that servers give to what they do not know: the content tells more.
-_VAGUE = frozenset(("", "application/octet-stream", "binary/octet-stream", "application/unknown", "application/x-download", "application/zip",
-                    "application/x-zip-compressed", "text/plain", "application/xml", "text/xml"))
+# Types that servers give to what they do not know: which readers are asked whether it is theirs.
+_ANY = ("", "application/octet-stream", "binary/octet-stream", "application/unknown", "application/x-download", "application/zip",
+        "application/x-zip-compressed")
+_TELLING = ("pdf", "office", "doc", "swf", "sitemap", "feed")
+_ASKED = {
+    **dict.fromkeys(_ANY, tuple(name for name in READERS if name != "text")),
+    "text/plain": _TELLING,  # never HTML: a browser shows that as text
+    **dict.fromkeys(("application/xml", "text/xml"), (*_TELLING, HTML)),
+}
 
 
 def choose_reader(kind: str, start: bytes) -> str:
     """The name of the reader for a content of that media type that begins so; nothing where there is none."""
     named = _BY_TYPE.get(kind, "") or ("xml" if kind.endswith("+xml") else "")
-    if kind in _VAGUE:
-        named = named or ("text" if kind == "" else "")
-        return next((name for name, reader in READERS.items() if name != "text" and reader.looks_like(start)), named)
+    if kind in _ASKED:
+        default = "text" if kind == "" and text.looks_like(start) else named
+        return next((name for name in _ASKED[kind] if READERS[name].looks_like(start)), default)
     if named and named != HTML and not READERS[named].looks_like(start) and html.looks_like(start):
         return HTML  # a page that says why the document is not there
     if named == "xml":  # of a more telling type

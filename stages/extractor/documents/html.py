@@ -43,7 +43,8 @@ _LAZY = ("data-src", "data-href", "data-url", "data-original", "data-lazy-src", 
 _LAZY_SETS = ("data-srcset", "data-lazy-srcset")
 
 # Selecting costs some 5 us for each tag that is looked for, so the rarer ones are looked for only where a tag begins like them.
-_ALWAYS = ("a", "link", "img", "script", "meta", "title", "base")
+_ALWAYS = ("a", "link", "img", "script")
+_OF_DOCUMENT = ",meta,title,base"  # what says something of the document, and nothing inside a template
 _WITH_BACKGROUND = ("body", "table", "td", "th")
 _RARE = tuple((letters_of(tag if len(tag) > 1 else tag + end), tag) for tag in _SOURCES if tag not in (*_ALWAYS, *_WITH_BACKGROUND)
               for end in (" \t\n\f\r/>" if len(tag) == 1 else " "))
@@ -55,10 +56,14 @@ _START = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*+<(?:!--|(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p)[\s>])",
     re.IGNORECASE,
 )
-_REFRESH_TIME = re.compile(r"[\s\d.]*+[;,]?+\s*+")  # possessive: linear, whatever a page holds
-_REFRESH_URL = re.compile(r"""url\s*+=\s*+(?:"([^"]*+)|'([^']*+)|(.*+))""", re.IGNORECASE | re.DOTALL)
-# A candidate of a srcset (HTML standard 4.8.4.2.1): blanks and commas before it, its URL, and descriptors up to the next comma.
-_CANDIDATE = re.compile(r"[\s,]*+(\S++)((?:[^,(]++|\([^)]*+\)?)*+)")
+# The HTML standard's shared declarative refresh steps: a time, a mark or blank, then the URL with or without url= and quotes.
+_REFRESH = re.compile(
+    r"""\s*+(?:[0-9]++|(?=\.))[0-9.]*+(?=[;,\s])\s*+[;,]?+\s*+(?:url\s*+=\s*+)?+(?:"([^"]*+)|'([^']*+)|(.++))""",
+    re.IGNORECASE | re.DOTALL | re.ASCII,
+)  # possessive: linear, whatever a page holds
+# A candidate of a srcset (HTML standard 4.8.4.2.1): blanks and commas before it, its URL, and descriptors up to the next comma
+# unless the URL ends with one. Blanks and commas at the end are a match too, else they would be searched from each of them on.
+_CANDIDATE = re.compile(r"[\s,]*+(?:(\S++)(?:(?<=,)|(?<!,)(?:[^,(]++|\([^)]*+\)?)*+)|\Z)", re.ASCII)
 
 
 class Options(NamedTuple):
@@ -80,8 +85,8 @@ def read(content: bytes, charset: str, options: Options = Options()) -> Document
     parser = LexborHTMLParser(cut_tangled(content, tags), options=LexborDocumentOptions.WO_EVENTS)
     present = tags.present()
     selector = choose_selector(content, present)
-    reading = Reading(options)
-    reading.take(parser.css(selector))
+    reading = Reading(options, len(content))
+    reading.take(parser.css(selector + _OF_DOCUMENT))
     if present[_TEMPLATE]:
         take_templates(parser, selector, reading)
     document = reading.document
@@ -121,8 +126,9 @@ def visible_text(parser: LexborHTMLParser) -> str:
 class Reading:
     """The document that grows as its nodes are taken."""
 
-    def __init__(self, options: Options):
+    def __init__(self, options: Options, page_bytes: int):
         self._options = options
+        self._anchors_room = 2 * page_bytes  # links that stand in each other have the same words many times
         self._robots = ("robots", options.agent)
         self.document = Document()
         self._has_title = False
@@ -137,10 +143,12 @@ class Reading:
                 links[link] = links.get(link, 0) + 1
                 if self._options.anchor_text:
                     self._keep_anchor(text, node)
+                if self._options.lazy_attributes:
+                    self._take_lazy(tag, attributes)
             elif tag == "meta":
                 self._take_meta(attributes)
             elif tag == "title":
-                if not self._has_title:
+                if not self._has_title and node.parent.tag != "svg":  # where it names a drawing
                     self._has_title, self.document.title = True, shorten(node.text())
             elif tag == "base":
                 if self.document.base is None and "href" in attributes:
@@ -173,9 +181,8 @@ class Reading:
 
     def _take_set(self, text: str) -> None:
         for found in _CANDIDATE.finditer(text):
-            url = found[1].rstrip(",")
-            if url:
-                self.document.add(IMAGE, url)
+            if found[1]:
+                self.document.add(IMAGE, found[1].rstrip(","))
 
     def _take_lazy(self, tag: str, attributes: dict[str, str | None]) -> None:
         """What scripts would put in place of an attribute when the page is looked at."""
@@ -197,9 +204,12 @@ class Reading:
             self.document.nofollow = self.document.nofollow or said.nofollow
 
     def _keep_anchor(self, text: str, node: LexborNode) -> None:
-        words = " ".join(node.text().split())[:ANCHOR_MAX_CHARACTERS]
-        if words:
-            self.document.anchors.setdefault(text, words)
+        if text in self.document.anchors or self._anchors_room < 0:
+            return
+        content = node.text()
+        self._anchors_room -= len(content)
+        if words := " ".join(content.split())[:ANCHOR_MAX_CHARACTERS]:
+            self.document.anchors[text] = words
 
 
 def is_nofollow(attributes: dict[str, str | None]) -> bool:
@@ -209,7 +219,8 @@ def is_nofollow(attributes: dict[str, str | None]) -> bool:
 
 def is_get(attributes: dict[str, str | None]) -> bool:
     """Whether a form, or the button that overrules it, is sent by GET; the form that a lone button belongs to is not looked up."""
-    return (attributes.get("formmethod") or attributes.get("method") or "get").strip().lower() == "get"
+    method = attributes.get("formmethod") or attributes.get("method") or ""
+    return method.lower() not in ("post", "dialog")  # what is no method means GET
 
 
 def relation_of(attributes: dict[str, str | None]) -> int:
@@ -224,7 +235,6 @@ def relation_kind(rel: str) -> int:
 
 
 def refresh_target(content: str) -> str | None:
-    """The text behind url= of a <meta http-equiv=refresh>, or of the header Refresh."""
-    start = _REFRESH_TIME.match(content).end()
-    found = _REFRESH_URL.match(content, start) if start and content[start - 1] in ";,\t\n\f\r " else None
-    return next((text.strip() for text in found.groups() if text is not None), None) if found else None
+    """Where a <meta http-equiv=refresh>, or the header Refresh, leads; none where it only asks for the same page again."""
+    found = _REFRESH.match(content)
+    return found[found.lastindex].strip() or None if found else None
