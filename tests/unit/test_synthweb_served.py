@@ -40,6 +40,8 @@ def decode(body: bytes, content_type: str) -> str:
 def links_of(url: str, headers: dict[str, str], body: bytes) -> set[str | None]:
     if "location" in headers:
         return {canonical(headers["location"], url)}
+    if headers["content-type"].startswith("text/plain"):
+        return {canonical(text, url) for text in re.findall(r"http://\S+", body.decode())}
     if not headers["content-type"].startswith("text/html") or not body:
         return set()
     tree = LexborHTMLParser(decode(body, headers["content-type"]))

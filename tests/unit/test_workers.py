@@ -195,7 +195,7 @@ def test_a_record_that_is_larger_than_memory(tmp_path):
     huge = http(b"", 200, "text/html; charset=utf-8", "ETag: x") + bytes(40 * MB)
     file = page_file({SITE + "/before": "<a href=/1>"}).answer(SITE + "/huge", huge).answer(SITE + "/after", http(b"<a href=/2>"))
     packed = WarcFile(Gzip(1)).answer(SITE + "/packed", huge)
-    lying = warc.encode_head("response", [("WARC-Target-URI", SITE + "/lie")], "", 10 ** 30) + huge
+    lying = warc.write_head("response", warc.write_headers([("WARC-Target-URI", SITE + "/lie")]), "", 10 ** 30) + huge
     write_files(tmp_path, a__zst=file.data(), b__gz=packed.data(), c__zst=Zstd().compress(lying))
     tables = assert_same(*(extract(tmp_path, SMALL, number) for number in (1, 2)))
     metadata = tables.by_url(names.METADATA)
