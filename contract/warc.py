@@ -33,6 +33,7 @@ ANSWERS = ("response", "revisit")  # records that hold what a server answered
 NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 IDENTICAL_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 RECORD_END = b"\r\n\r\n"
+REQUEST_BEGIN = b"WARC/1.1\r\nWARC-Type: request\r\n"  # as ours begin: who wants answers need not read on
 _BASE32 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", np.uint8)
 DIGEST_LETTERS = 32  # for 160 bits
 
@@ -184,6 +185,10 @@ class PageReader:
 
     def record_at(self, offset: int) -> Record:
         content, length = self.content_at(offset)
+        return self.decode(content, offset, length)
+
+    def decode(self, content: bytes, offset: int, length: int) -> Record:
+        """The record in what content_at() gave."""
         try:
             return decode_record(content, offset, length)
         except ValueError as error:

@@ -22,6 +22,7 @@ COMPRESS_THREADS = 2  # of zstd's own, for many contents at once: one alone held
 AT_ONCE_BYTES = 1 << 20  # content up to this is joined and compressed in one call, which is fastest
 _FIRST_PIECE, _LAST_PIECE = 1 << 15, 1 << 20
 _SKIPPABLE_HEAD_BYTES = 8
+_FRAME_HEAD_BYTES = 18  # at most: magic, descriptor, window, dictionary id, size
 _RUN_BLOCK = 1  # one byte, repeated; its size says how often
 WINDOW_MAX_BYTES = 8 << 20  # RFC 9659: what a reader of zstd from the web must have, and a writer may ask for
 _STEP = 1 << 16
@@ -106,6 +107,8 @@ class Members:
         """
         start = self.pass_extensions(start)
         magic = bytes(self._data[start:start + 4])
+        if magic == ZSTD_MAGIC and (content := self._read_at_once(start, longest)) is not None:
+            return content
         if magic == ZSTD_MAGIC:
             decoder = self._zstd.decompressobj()
             errors: type[Exception] = zstandard.ZstdError
@@ -132,6 +135,18 @@ class Members:
                 raise TooLong(f"expected at most {longest} bytes in a member, found more")
             pieces.append(content)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces), position - len(decoder.unused_data)
+
+    def _read_at_once(self, start: int, longest: int) -> tuple[bytes, int] | None:
+        """A frame that tells its size, if that is not too large, in one call: half the time. None where it is not such, or not whole."""
+        try:
+            size = zstandard.frame_content_size(self._data[start:start + _FRAME_HEAD_BYTES])
+            if not 0 < size <= min(longest, AT_ONCE_BYTES):
+                return None
+            end = frame_end(self._data, start)
+            content = self._zstd.decompress(self._data[start:end])
+            return (content, end) if len(content) == size else None
+        except (zstandard.ZstdError, Torn):
+            return None
 
     def pass_member(self, start: int, longest: int) -> int:
         """Where the member at `start` ends. Of zstd the heads of its blocks tell, and whether the content is whole shows when it is read;

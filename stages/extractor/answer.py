@@ -26,6 +26,8 @@ class Answer(NamedTuple):
     header_links: tuple[tuple[int, str, bool], ...]  # kind, text, marked nofollow; relative to the answer's own URL
     location: str  # of a redirect, as it stands in the header
     trouble: str = ""  # why the document could not be read
+    etag: str = ""
+    last_modified: str = ""
 
 
 class AnswerReader:
@@ -69,7 +71,8 @@ class AnswerReader:
         links = tuple(read_header_links(message.status, headers))
         canonical = next((text for link_kind, text, _ in links if link_kind == CANONICAL), None)
         document.canonical = document.canonical or canonical
-        return Answer(kind, charset, content, "" if trouble else name, document, links, location_of(message.status, headers), trouble)
+        return Answer(kind, charset, content, "" if trouble else name, document, links, location_of(message.status, headers), trouble,
+                      headers.get("etag", ("",))[0], headers.get("last-modified", ("",))[0])
 
     def _read_document(self, name: str, content: bytes, charset: str) -> Document:
         if name == HTML:
@@ -92,7 +95,7 @@ class AnswerReader:
 
 def read_head(message: HttpMessage) -> Answer:
     """What the head of an answer alone tells: of a revisit, whose body lies with an earlier record."""
-    return Answer(kind_of(message.get("content-type")), "", b"", "", Document(), (), "")
+    return Answer(kind_of(message.get("content-type")), "", b"", "", Document(), (), "", "", message.get("etag"), message.get("last-modified"))
 
 
 def kind_of(content_type: str) -> str:

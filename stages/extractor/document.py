@@ -20,7 +20,7 @@ class Document:
     canonical: str | None = None  # text of the link that names the document's own address
     noindex: bool = False
     nofollow: bool = False  # says so for all of its links
-    links: dict[tuple[int, str, bool], int] = field(default_factory=dict)  # (kind, text, marked nofollow): occurrences, by the first of each
+    links: dict[tuple[int, str, bool], int] = field(default_factory=dict)  # (kind, text, marked nofollow): occurrences; of HTML <a> first
     anchors: dict[str, str] = field(default_factory=dict)  # text of a link -> first words that it stands under, where they are kept
     text: str = ""  # the words that people read, where a fingerprint is wanted
 

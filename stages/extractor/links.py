@@ -43,13 +43,17 @@ class Judged(NamedTuple):
     outside: int
 
 
-class Known:
-    """What is known so far of one target of a page."""
-    __slots__ = ("target", "kinds", "is_nofollow", "first", "may_follow", "anchor")
+class Gathered:
+    """The distinct targets of a page so far, as columns, and how many occurrences have fallen into a class already."""
 
-    def __init__(self, target: Target, kind: int, is_nofollow: bool, first: str, anchor: str):
-        self.target, self.kinds, self.is_nofollow, self.first, self.anchor = target, 1 << kind, is_nofollow, first, anchor
-        self.may_follow = first == FOLLOWED
+    def __init__(self):
+        self.place: dict[str, int] = {}  # URL -> row
+        self.targets: list[Target] = []
+        self.kinds: list[int] = []
+        self.nofollow: list[bool] = []
+        self.verdicts: list[str] = []  # FOLLOWED where one occurrence would be, else the class of the first
+        self.anchors: list[str] = []
+        self.classes = dict.fromkeys(CLASSES, 0)
 
 
 class LinkJudge:
@@ -63,60 +67,77 @@ class LinkJudge:
 
     def judge(self, url: str, depth: int, answer: Answer) -> Judged:
         """Judges the links of the answer for `url`, which is so many hops from a seed."""
-        document = answer.document
-        classes = dict.fromkeys(CLASSES, 0)
-        known: dict[str, Known] = {}
-        self._gather(document.links.items(), self._targets.base_of(url, document.base), answer.charset, document, classes, known)
+        document, gathered = answer.document, Gathered()
+        self._gather(document.links.items(), self._targets.base_of(url, document.base), answer.charset, document, gathered)
         if answer.header_links:  # which are in UTF-8, whatever the page is in
-            self._gather([(link, 1) for link in answer.header_links], base_at(url), UTF_8, document, classes, known)
-        return self._close(url, depth, known, classes)
+            self._gather([(link, 1) for link in answer.header_links], base_at(url), UTF_8, document, gathered)
+        return self._close(url, depth, gathered)
 
     def _gather(self, links: Iterable[tuple[tuple[int, str, bool], int]], base: Base, charset: str, document: Document,
-                classes: dict[str, int], known: dict[str, Known]) -> None:
-        find, all_nofollow, anchors = self._targets.find, document.nofollow, document.anchors
+                gathered: Gathered) -> None:
+        find, near, follow, obey_nofollow = self._targets.find, self._targets.near(base), self._follow, self._obey_nofollow
+        all_nofollow, anchors, classes = document.nofollow, document.anchors, gathered.classes
+        places, targets, kinds, nofollow, verdicts = gathered.place, gathered.targets, gathered.kinds, gathered.nofollow, gathered.verdicts
+        repeated = 0
         for (kind, text, marked), count in links:
-            target = find(text, base, charset)
-            if not target.url:
+            target = near.get(text) or find(text, base, charset)
+            url = target.url
+            if not url:
                 classes[target.rejected] += count
                 continue
             marked = marked or all_nofollow
-            found = KIND if kind not in self._follow else NOFOLLOW if marked and self._obey_nofollow else FOLLOWED
-            same = known.get(target.url)
-            if same is None:
-                known[target.url] = Known(target, kind, marked, found, anchors.get(text, "") if anchors else "")
-                classes[REPEATED] += count - 1
+            verdict = KIND if kind not in follow else NOFOLLOW if marked and obey_nofollow else FOLLOWED
+            place = places.get(url)
+            if place is None:
+                place = places[url] = len(targets)
+                targets.append(target)
+                kinds.append(1 << kind)
+                nofollow.append(marked)
+                verdicts.append(verdict)
+                repeated += count - 1
             else:
-                same.kinds |= 1 << kind
-                same.is_nofollow = same.is_nofollow and marked
-                same.may_follow = same.may_follow or found == FOLLOWED
-                same.anchor = same.anchor or (anchors.get(text, "") if anchors else "")
-                classes[REPEATED] += count
+                kinds[place] |= 1 << kind
+                nofollow[place] = nofollow[place] and marked
+                if verdict == FOLLOWED:
+                    verdicts[place] = FOLLOWED
+                repeated += count
+            if self._keeps_anchors:
+                keep_anchor(gathered.anchors, place, anchors.get(text, ""))
+        classes[REPEATED] += repeated
 
-    def _close(self, url: str, depth: int, known: dict[str, Known], classes: dict[str, int]) -> Judged:
+    def _close(self, url: str, depth: int, gathered: Gathered) -> Judged:
+        targets, verdicts, classes = gathered.targets, gathered.verdicts, gathered.classes
+        rules = self._find_rules(url, depth, targets)
+        rejected: dict[tuple[str, str], list] = {}
+        for place, rule in enumerate(rules) if any(rules) else ():
+            if rule and verdicts[place] == FOLLOWED:
+                verdicts[place] = TRAP if rule in TRAPS else OUT_OF_SCOPE
+                count_rejected(rejected, rule, targets[place])
+        for verdict in verdicts:
+            classes[verdict] += 1
         own_server = server_of(url)
-        page_rule, is_suspect = self._scope.judge_depth(depth), self._scope.is_suspect(url)
-        judged = Judged([], [], [], [], [], [], [], classes, {}, sum(one.target.server == own_server for one in known.values()), 0)
-        for one in known.values():
-            target = one.target
-            rule = target.rejected or page_rule or (self._scope.judge_from(url, target.url) if is_suspect else "")
-            if not rule:
-                decided = FOLLOWED if one.may_follow else one.first
-            elif one.may_follow:
-                decided = TRAP if rule in TRAPS else OUT_OF_SCOPE
-                count_rejected(judged.rejected, rule, target)
-            else:
-                decided = one.first
-            classes[decided] += 1
-            if not rule or self._keeps_all:
-                judged.urls.append(target.url)
-                judged.keys.append(target.key)
-                judged.kinds.append(one.kinds)
-                judged.nofollow.append(one.is_nofollow)
-                judged.followed.append(decided == FOLLOWED)
-                judged.in_scope.append(not rule)
-                if self._keeps_anchors:
-                    judged.anchors.append(one.anchor)
-        return judged._replace(outside=len(known) - judged.inside)
+        inside = sum([target.server == own_server for target in targets])
+        columns = ([target.url for target in targets], [target.key for target in targets], gathered.kinds, gathered.nofollow,
+                   [verdict == FOLLOWED for verdict in verdicts], [not rule for rule in rules], gathered.anchors)
+        if any(rules) and not self._keeps_all:
+            columns = tuple([value for value, rule in zip(column, rules) if not rule] for column in columns)
+        return Judged(*columns, classes, rejected, inside, len(targets) - inside)
+
+    def _find_rules(self, url: str, depth: int, targets: list[Target]) -> list[str]:
+        """The rule that rejects each target, or nothing; those of the page come after the target's own."""
+        if page_rule := self._scope.judge_depth(depth):
+            return [target.rejected or page_rule for target in targets]
+        if self._scope.is_suspect(url):
+            return [target.rejected or self._scope.judge_from(url, target.url) for target in targets]
+        return [target.rejected for target in targets]
+
+
+def keep_anchor(anchors: list[str], place: int, words: str) -> None:
+    """The first words that a target stands under."""
+    if place == len(anchors):
+        anchors.append(words)
+    else:
+        anchors[place] = anchors[place] or words
 
 
 def count_rejected(rejected: dict[tuple[str, str], list], rule: str, target: Target) -> None:

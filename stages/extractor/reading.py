@@ -122,13 +122,13 @@ class Reading:
         judged = self._judge.judge(url, depth, answer)
         links.extend(judged)
         self._tell_urls(judged, links)
-        document, times, get = answer.document, exchange.times_ms, message.get
+        document, times = answer.document, exchange.times_ms
         server = self._keys.server(exchange.server)
         metadata = (
             server.domain_key, self._keys.of(url), server.key, url, file, record.offset, record.length, message.status, answer.type,
             answer.charset, record.get("WARC-Payload-Digest"), digest_content(answer.content) if has_body else UNKNOWN_DIGEST,
             exchange.started_at_ms, *[times.get(name, 0) for name in TIME_NAMES], len(message.body) + missing_bytes, exchange.address,
-            validator(get("etag")), validator(get("last-modified")), self._resolve(answer.location, url), bool(answer.reader), answer.reader,
+            validator(answer.etag), validator(answer.last_modified), self._resolve(answer.location, url), bool(answer.reader), answer.reader,
             answer.trouble, document.title, document.language, self._resolve(document.canonical, url, document.base),
             document.noindex, document.nofollow, judged.inside, judged.outside,
         )

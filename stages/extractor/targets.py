@@ -1,7 +1,7 @@
 """Where the texts of links lead: canonical URLs with their keys and the verdict of the scope, each found once.
 
-Links repeat over the pages of a site, so what is found is remembered under the least that it depends on: the URL itself,
-or its text with the folder, the server or nothing that it is relative to. Most links are plain paths, which are joined without a parser.
+Links repeat over the pages of a site, so what is found is remembered: by URL, and by the folder of the page and the text
+of the link, but for the few texts that are relative to more than the folder. Most links are plain paths, which are joined without a parser.
 """
 
 import re
@@ -14,7 +14,7 @@ from stages.extractor.charset import to_page_query
 from stages.extractor.scope import Scope
 
 URLS_REMEMBERED = 1 << 16
-TEXTS_REMEMBERED = 1 << 16
+TEXTS_REMEMBERED = 1 << 16  # of all folders together
 TEXT_REMEMBERED_MAX_CHARACTERS = 1_000  # images in data: URLs would fill the memory
 # Paths and queries that a URL parser leaves as they are, unless they hold steps (./, ../).
 _PLAIN = re.compile(r"/?[A-Za-z0-9_~-][A-Za-z0-9_.~/-]*+(?:\?[A-Za-z0-9_.~=&/-]++)?+")
@@ -47,7 +47,8 @@ class Targets:
         self._scope = scope
         self._keys = keys
         self._at = lru_cache(maxsize=URLS_REMEMBERED)(self._judge_url)
-        self._found = lru_cache(maxsize=TEXTS_REMEMBERED)(self._find)
+        self._near: dict[str, dict[str, Target]] = {}  # folder -> text -> where it leads from there
+        self._remembered = 0
 
     def base_of(self, url: str, text: str | None) -> Base:
         """What a page's links are relative to: its <base href>, itself relative to the page, or the page."""
@@ -56,33 +57,41 @@ class Targets:
         except NotCanonical:
             return base_at(url)
 
+    def near(self, base: Base) -> dict[str, Target]:
+        """Where texts lead from the folder of a base, as far as that was found; on others than those find() must be asked."""
+        if self._remembered > TEXTS_REMEMBERED:
+            self._near, self._remembered = {}, 0
+        return self._near.setdefault(base.folder, {})
+
     def find(self, text: str, base: Base, charset: str) -> Target:
         """Where the text of a link leads, in a page of that encoding."""
+        if text[:1] in ("", "#"):
+            return self._at(self._canonical.fold(base.url))
         if not text.isascii():
-            text = to_page_query(text, charset)
+            return self._find(to_page_query(text, charset), base.url)
+        if len(text) > TEXT_REMEMBERED_MAX_CHARACTERS or text[0] <= " " or text[0] == "?":
+            return self._find(text, base.url)  # only a query is relative to more than the folder
+        if ":" in text and not text.startswith(("http://", "https://")):
+            return self._find(text, base.url)  # as 'http:?q' is, too
+        target = self._near_find(text, base)
+        self._near.setdefault(base.folder, {})[text] = target
+        self._remembered += 1
+        return target
+
+    def _near_find(self, text: str, base: Base) -> Target:
+        """The same of a text that leads to the same place from everywhere in a folder."""
         place = text.find("#")
         if place > 0 and text[place - 1] > " ":  # a blank before it would become the end of the text, and be dropped
             text = text[:place]
-        elif place == 0 or not text:
-            return self._at(self._canonical.fold(base.url))
-        first = text[0]
-        if first == "/":
-            relative_to = base.root
-        elif text.startswith(("http://", "https://")):
-            relative_to = ""
-        else:
-            # Only a query is relative to the whole; it may stand behind the base's own scheme, as in 'http:?q'.
-            relative_to = base.folder if first > " " and first != "?" and ":" not in text else base.url
-        return self._found(text, relative_to) if len(text) <= TEXT_REMEMBERED_MAX_CHARACTERS else self._find(text, relative_to)
+        if _PLAIN.fullmatch(text) and "./" not in text and ".?" not in text and text[-1] != ".":
+            url = base.root + text[1:] if text[0] == "/" else base.folder + text
+            if len(url) <= URL_MAX_BYTES:
+                return self._at(self._canonical.fold(url))
+        return self._find(text, base.folder)
 
     def _find(self, text: str, relative_to: str) -> Target:
-        """`relative_to` is a server's root where the text begins with a slash."""
         try:
-            if _PLAIN.fullmatch(text) and "./" not in text and ".?" not in text and text[-1] != "." and relative_to.endswith("/"):
-                url = relative_to[:-1] + text if text[0] == "/" else relative_to + text
-                if len(url) <= URL_MAX_BYTES:
-                    return self._at(self._canonical.fold(url))
-            return self._at(self._canonical(text, relative_to or None))
+            return self._at(self._canonical(text, relative_to))
         except NotCanonical as error:
             return Target("", 0, "", error.reason)
 

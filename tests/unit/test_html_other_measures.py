@@ -137,7 +137,7 @@ def test_links_are_relative_to_the_first_base(base, found):
 def test_a_base_holds_for_every_kind_but_headers():
     html = "<base href=//b.org/c/><img src=i><form action=f></form><link rel=next href=n><meta http-equiv=refresh content='0;r'><a href=#>"
     found = urls(html, "text/html", "Link: <h>; rel=next", "Content-Location: l", "Refresh: 0;url=s")
-    assert found == [f"http://b.org/c/{name}" for name in ("i", "f", "n", "r", "")] + [f"{SITE}dir/{name}" for name in "hsl"]
+    assert found == [f"http://b.org/c/{name}" for name in ("", "i", "f", "n", "r")] + [f"{SITE}dir/{name}" for name in "hsl"]
 
 
 @pytest.mark.parametrize("html, headers, expected", [

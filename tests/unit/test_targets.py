@@ -96,12 +96,20 @@ def test_a_url_is_judged_once(monkeypatch):
 
 
 def test_what_is_remembered_is_bounded(monkeypatch):
-    """Texts longer than that are read again each time: images in data: URLs would fill the memory."""
-    parsed = []
+    """Neither long texts, which would fill the memory, nor what is relative to more than the folder; and all is forgotten in time."""
     monkeypatch.setattr(targets_module, "TEXT_REMEMBERED_MAX_CHARACTERS", 10)
-    targets = make_targets()
-    monkeypatch.setattr(targets, "_canonical", lambda text, base=None: parsed.append(text) or "http://a.org/")
-    for text in ("data:," + "x" * 20, "data:,x"):
-        for _ in range(3):
-            targets.find(text, base_at(PAGE), "utf-8")
-    assert [text[:7] for text in parsed] == ["data:,x"] * 4
+    monkeypatch.setattr(targets_module, "TEXTS_REMEMBERED", 3)
+    targets, base = make_targets(), base_at(PAGE)
+    for text in ("a", "b" * 20, "?q", "#f", "", " c", "mailto:d", "../e", "http:?q", "/\u00e9", "/f#g"):
+        assert targets.find(text, base, "utf-8") == targets.find(text, base, "utf-8")
+    assert set(targets.near(base)) == set()  # more than three were found: begun anew
+    targets.find("a", base, "utf-8")
+    assert set(targets.near(base)) == {"a"} and targets.near(base_at("http://other.org/")) == {}
+
+
+def test_what_is_remembered_is_what_was_found():
+    targets, base = make_targets(), base_at(PAGE)
+    for text in ("a", "../e", "/f#g", "http://b.org/x", "a b", "x/../y"):
+        assert text not in targets.near(base)
+        found = targets.find(text, base, "utf-8")
+        assert targets.near(base)[text] is found and found.url == Canonical(Config().url)(text, PAGE)

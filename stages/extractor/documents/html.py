@@ -5,6 +5,7 @@ The one place that imports selectolax. Links are those that a browser without sc
 """
 
 import re
+from collections import Counter
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -42,14 +43,23 @@ _RELATIONS = {  # word of <link rel>: kind, the first that is found counts
 _LAZY = ("data-src", "data-href", "data-url", "data-original", "data-lazy-src", "data-lazy")
 _LAZY_SETS = ("data-srcset", "data-lazy-srcset")
 
-# Selecting costs some 5 us for each tag that is looked for, so the rarer ones are looked for only where a tag begins like them.
-_ALWAYS = ("a", "link", "img", "script")
-_OF_DOCUMENT = ",meta,title,base"  # what says something of the document, and nothing inside a template
-_WITH_BACKGROUND = ("body", "table", "td", "th")
-_RARE = tuple((letters_of(tag if len(tag) > 1 else tag + end), tag) for tag in _SOURCES if tag not in (*_ALWAYS, *_WITH_BACKGROUND)
-              for end in (" \t\n\f\r/>" if len(tag) == 1 else " "))
+# What is looked for, so that no element is found twice. Each alternative costs some 5 us a page, and by attribute less than by tag: so the
+# rarer ones are looked for only where a tag begins like theirs.
+_APART = ":not([href]):not([src])"
+_ANCHORS = "a[href]"
+_LINKED = "[href]:not(a),[src]:not([href])"
+_OF_DOCUMENT = "meta,title"  # what says something of the document, and nothing inside a template; mostly in its head
+_WITHIN_DOCUMENT = frozenset(("meta", "title", "base"))  # with href too
+_RARE = tuple(
+    (letters_of(letters), selector + _APART) for letters, selector in (
+        ("fo", "form[action]"), ("ob", "object[data]"), ("bu", "button[formaction]"), ("in", "input[formaction]"), ("vi", "video[poster]"),
+        ("bl", "blockquote[cite]"), *((f"q{end}", "q[cite]") for end in " \t\n\f\r/>"), ("in", "ins[cite]"), ("de", "del[cite]"),
+        ("im", "[srcset]"), ("so", "[srcset]"),
+    )
+)
+_RARE_ATTRIBUTES = ((b"imagesrcset", "[imagesrcset]" + _APART), (b"background=", "[background]" + _APART))
 _RARE_LETTERS = np.array([letters for letters, _ in _RARE])
-_TEMPLATE = letters_of("template")
+_TEMPLATE, _META = letters_of("template"), letters_of("meta")
 
 # How HTML begins, by the MIME Sniffing standard (7.1).
 _START = re.compile(
@@ -84,9 +94,11 @@ def read(content: bytes, charset: str, options: Options = Options()) -> Document
     # Without events: they only copy the chosen <option>, and that in quadratic time.
     parser = LexborHTMLParser(cut_tangled(content, tags), options=LexborDocumentOptions.WO_EVENTS)
     present = tags.present()
-    selector = choose_selector(content, present)
+    selector = join_selector(present[_RARE_LETTERS].tobytes(), tuple(word in content for word, _ in _RARE_ATTRIBUTES), options)
     reading = Reading(options, len(content))
-    reading.take(parser.css(selector + _OF_DOCUMENT))
+    reading.take_anchors(parser.css(_ANCHORS))
+    reading.take(parser.css(selector))
+    reading.take(select_of_document(parser, np.count_nonzero(tags.letters == _META)))
     if present[_TEMPLATE]:
         take_templates(parser, selector, reading)
     document = reading.document
@@ -98,15 +110,22 @@ def read(content: bytes, charset: str, options: Options = Options()) -> Document
     return document
 
 
-def choose_selector(content: bytes, present: np.ndarray) -> str:
-    has_background = b"background" in content or b"BACKGROUND" in content
-    return join_selector(present[_RARE_LETTERS].tobytes(), has_background)
+def select_of_document(parser: LexborHTMLParser, metas: int) -> list[LexborNode]:
+    """<meta> and <title>; the whole page is searched only where not all of the first, or none of the second, are in its head."""
+    nodes = parser.head.css(_OF_DOCUMENT) if parser.head is not None else []
+    found = Counter([node.tag for node in nodes])
+    return nodes if found["meta"] >= metas and found["title"] else parser.css(_OF_DOCUMENT)
 
 
 @lru_cache(1 << 10)
-def join_selector(rare: bytes, has_background: bool) -> str:
-    tags = dict.fromkeys(tag for (_, tag), is_there in zip(_RARE, rare) if is_there)
-    return ",".join([*_ALWAYS, *tags, *_WITH_BACKGROUND * has_background])
+def join_selector(rare: bytes, rare_attributes: tuple[bool, ...], options: Options) -> str:
+    """What is looked for in a page that has some of the rare tags and attributes."""
+    wanted = [selector for (_, selector), is_there in zip((*_RARE, *_RARE_ATTRIBUTES), (*rare, *rare_attributes)) if is_there]
+    if options.lazy_attributes:  # any element that may have a link, whether it has one or not
+        wanted = [tag + _APART for tag in _SOURCES]
+    elif options.inline_scripts:
+        wanted.append("script" + _APART)
+    return ",".join(dict.fromkeys([_LINKED, *wanted]))
 
 
 def take_templates(parser: LexborHTMLParser, selector: str, reading: "Reading") -> None:
@@ -114,7 +133,8 @@ def take_templates(parser: LexborHTMLParser, selector: str, reading: "Reading") 
     fragments = parser.template_fragments()
     while fragments:
         fragment = fragments.pop()
-        reading.take(fragment.css(selector))
+        reading.take_anchors(fragment.css(_ANCHORS))
+        reading.take([node for node in fragment.css(selector) if node.tag not in _WITHIN_DOCUMENT])
         fragments += fragment.template_fragments()
 
 
@@ -133,19 +153,26 @@ class Reading:
         self.document = Document()
         self._has_title = False
 
-    def take(self, nodes: list[LexborNode]) -> None:
-        """Takes nodes in the order in which they stand, each once."""
+    def take_anchors(self, nodes: list[LexborNode]) -> None:
+        """Takes <a href>, which nearly all links are."""
+        found = [node.attributes for node in nodes]
         links = self.document.links
+        for link, count in Counter([
+            (A, attributes.get("href") or attributes.get("xlink:href") or "", "rel" in attributes and is_nofollow(attributes)) for attributes in found
+        ]).items():
+            links[link] = links.get(link, 0) + count
+        if self._options.anchor_text:
+            for attributes, node in zip(found, nodes):
+                self._keep_anchor(attributes.get("href") or "", node)
+        if self._options.lazy_attributes:
+            for attributes in found:
+                self._take_lazy("a", attributes)
+
+    def take(self, nodes: list[LexborNode]) -> None:
+        """Takes other nodes, each once."""
         for node in nodes:
             tag, attributes = node.tag, node.attributes
-            if tag == "a" and (text := attributes.get("href")) is not None:  # nearly all
-                link = A, text, "rel" in attributes and is_nofollow(attributes)
-                links[link] = links.get(link, 0) + 1
-                if self._options.anchor_text:
-                    self._keep_anchor(text, node)
-                if self._options.lazy_attributes:
-                    self._take_lazy(tag, attributes)
-            elif tag == "meta":
+            if tag == "meta":
                 self._take_meta(attributes)
             elif tag == "title":
                 if not self._has_title and node.parent.tag != "svg":  # where it names a drawing
@@ -158,7 +185,7 @@ class Reading:
 
     def _take_sources(self, tag: str, attributes: dict[str, str | None], node: LexborNode) -> None:
         add = self.document.add
-        for name, kind in _SOURCES[tag]:
+        for name, kind in _SOURCES.get(tag, ()):
             if name not in attributes:
                 continue
             text = attributes[name] or ""

@@ -24,6 +24,7 @@ LOOK_BACK = 64  # open elements that an end tag may close beside its own, as we 
 _FORMATTING_NAMES = b"b big code em font i nobr s small strike strong tt u".split()
 _FORMATTING = re.compile(rb"<(/?)(" + b"|".join(_FORMATTING_NAMES) + rb")(?=[\s/<>])([^<>]*)")
 LOWER = 0x20  # the bit that makes letters small
+_LOWER_PAIR = np.uint16(LOWER * 0x0101)
 _LOWER_WORD = np.uint64(LOWER * 0x0101010101010101)
 _ENDS = " \t\n\f\r/<>"  # of a tag's name
 _IS_END = np.zeros(256, bool)
@@ -58,8 +59,7 @@ class Tags(NamedTuple):
 
 def letters_of(name: str) -> int:
     """The number that stands in Tags.letters for tags that begin so."""
-    first, second = name.encode("ascii").lower()[:2]
-    return (first | LOWER) << 8 | second | LOWER
+    return int.from_bytes(name.encode("ascii").lower()[:2], "little") | LOWER << 8 | LOWER
 
 
 _MAY_FORMAT = np.zeros(1 << 16, bool)  # tags that may be formatting, by their first two letters
@@ -67,9 +67,9 @@ _MAY_FORMAT[[letters_of(name) for name in ("bi", "co", "em", "fo", "no", "sm", "
 
 
 def find_tags(html: bytes) -> Tags:
-    data = np.frombuffer(html + b"  ", np.uint8)
-    starts = np.flatnonzero(data == ord("<"))
-    return Tags(starts, (data[starts + 1] | LOWER).astype(np.uint16) << 8 | data[starts + 2] | LOWER)
+    starts = np.flatnonzero(np.frombuffer(html, np.uint8) == ord("<"))
+    pairs = np.ndarray(len(html), "<u2", html + b"  ", offset=1, strides=(1,))  # the two bytes behind each place
+    return Tags(starts, pairs[starts] | _LOWER_PAIR)
 
 
 def cut_tangled(html: bytes, tags: Tags) -> bytes:
@@ -78,7 +78,7 @@ def cut_tangled(html: bytes, tags: Tags) -> bytes:
     end = crowded_tag(html, starts)
     if len(starts) > TAGS_UNCHECKED:
         plain = b""
-        if np.cumsum(_MAY_FORMAT[tags.letters]).sum() > ELEMENTS_MAX and formatting_bound(html, starts) > ELEMENTS_MAX:
+        if np.cumsum(_MAY_FORMAT[tags.letters]).sum() > ELEMENTS_MAX and formatting_bound(html, tags) > ELEMENTS_MAX:
             plain = html[:end].lower()
             starts = starts[:np.searchsorted(starts, end)]
             end = min(end, formatting_limit(plain, starts))
@@ -107,18 +107,20 @@ def crowded_tag(html: bytes, starts: np.ndarray) -> int:
     return len(html)
 
 
-def formatting_bound(html: bytes, starts: np.ndarray) -> int:
+def formatting_bound(html: bytes, tags: Tags) -> int:
     """At least as many elements as may be made anew, from counts of start and end tags by name; on arrays."""
+    is_end = tags.letters & 0xFF == ord("/")
+    chosen = np.flatnonzero(is_end | _MAY_FORMAT[tags.letters])  # the others change no count
+    is_end, starts = is_end[chosen], tags.starts[chosen]
+    weights = np.append(chosen[1:], len(tags.starts)) - chosen  # tags up to the next of these
     words = np.ndarray(len(html) + 1, "<u8", html + b" " * 8, strides=(1,))  # the eight bytes from each place on
-    after_slash = words[np.minimum(starts + 2, len(html))] | _LOWER_WORD
-    word = words[starts + 1] | _LOWER_WORD
-    is_end = word & 0xFF == ord("/")
+    word = words[np.minimum(starts + 1 + is_end, len(html))] | _LOWER_WORD
     bound = 0
     for name in _FORMATTING_NAMES:
-        opened = is_named(word, name)
-        if opened.any():
-            level = np.cumsum(opened.astype(np.int64) - (is_end & is_named(after_slash, name)))
-            bound += int((level - np.minimum(np.minimum.accumulate(level), 0)).sum())  # an end tag with nothing to close counts not
+        named = is_named(word, name)
+        if named.any():
+            level = np.cumsum(np.where(is_end, -1, 1) * named)
+            bound += int(((level - np.minimum(np.minimum.accumulate(level), 0)) * weights).sum())  # an end tag with nothing to close counts not
     return bound
 
 
