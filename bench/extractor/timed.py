@@ -42,6 +42,7 @@ POINTS = (  # what is called, and the part that it is
     (html, "cut_tangled", "nesting check"),
     (html, "LexborHTMLParser", "parsing HTML"),
     (html, "read", "selecting elements, freeing the tree"),
+    (html.Reading, "take_anchors", "links gathered"),
     (html.Reading, "take", "links gathered"),
     (LinkJudge, "judge", "links resolved and judged"),
     (reading, "digest_content", "content digest"),
