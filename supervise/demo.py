@@ -27,7 +27,7 @@ SETTINGS = """\
 # The demonstration's configuration: loopback only, short waits, traps cut by the URL alone.
 [blocks]
 first = 2
-servers_max = 150
+servers_max = 140
 
 [scheduler]
 server_max_urls = 500
