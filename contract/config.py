@@ -98,7 +98,7 @@ class Fetcher:
 class Extractor:
     workers: int = number(0, 0, 256)
     page_max_bytes: int = number(10 << 20, 1, 1 << 30)
-    page_max_s: float = number(10.0, 0.001)
+    page_max_s: float = number(10.0, 0.001, 86_400)
     page_memory_max_bytes: int = number(2 << 30, 256 << 20)
     documents: tuple[str, ...] = words(*DOCUMENTS[:7], allowed=DOCUMENTS)
     follow: tuple[str, ...] = words(
@@ -143,6 +143,7 @@ class Scope:
     deeper_repeats_max: int = number(2, 1)
     calendar_years_max: int = number(5, 0)
     host_labels_max: int = number(8, 1)
+    page_links_max_bytes: int = number(8_000_000, 1_000, 1 << 30)
     reject_session_segments: bool = True
     reject_hosts_in_paths: bool = True
 
@@ -175,7 +176,10 @@ class Config:
     supervisor: Supervisor = Supervisor()
 
     def digest(self) -> str:
-        return blake2b(encode_json(asdict(self)), digest_size=16).hexdigest()
+        """Of all that decides what stages write; how many workers read pages decides nothing."""
+        tables = asdict(self)
+        del tables["extractor"]["workers"]
+        return blake2b(encode_json(tables), digest_size=16).hexdigest()
 
 
 SECTIONS = {part.name: type(part.default) for part in fields(Config)}
@@ -240,7 +244,9 @@ def read_value(part, value, place: str):
         good = isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
         expect(value, good, place, 'a list of strings, as in ["one", "two"]')
         allowed = part.metadata["allowed"]
-        return tuple(expect(value, not allowed or set(value) <= set(allowed), place, f"some of {allowed}"))
+        strange = [item for item in value if allowed and item not in allowed]
+        expect(", ".join(strange), not strange, place, f"some of {allowed}")
+        return tuple(value)
     if isinstance(default, str):
         allowed = part.metadata.get("allowed")
         expect(value, isinstance(value, str), place, "a string")
@@ -261,9 +267,15 @@ def expect(value, good: bool, place: str, expected: str):
     return value
 
 
+def plain_host(text: str) -> str:
+    if "*" in text:
+        raise NotCanonical(text)
+    return host_named(text)
+
+
 def check_scope(scope: Scope, source: str) -> None:
     """Here and not in the extractor, so that no plan freezes a configuration that a stage would refuse."""
-    hosts = (host_named, "names of hosts or domains")
+    hosts = (plain_host, "names of hosts or domains, without *, which mean all below them too")
     surts = (parse_surt, "SURT prefixes, as in 'br,ufmg,' or 'br,ufmg,www)/ensino'")
     patterns = (re.compile, "regular expressions")
     checks = {

@@ -38,6 +38,9 @@ _BASE32 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", np.uint8)
 DIGEST_LETTERS = 32  # for 160 bits
 
 
+_LENGTH = re.compile(r"[0-9]{1,40}")
+
+
 class Record(NamedTuple):
     type: str
     headers: dict[str, str]  # names in lower case
@@ -126,8 +129,8 @@ def decode_record(data: bytes, offset: int, length: int, *, is_cut: bool = False
             raise ValueError(f"expected a WARC header, found {line[:60]!r}")
         headers[name.strip().lower()] = value.strip()
     size = headers.get("content-length", "")
-    if not size.isdigit() or len(rest) != int(size) + 4 and not is_cut:
-        raise ValueError(f"expected Content-Length {size or 'missing'}, found {len(rest) - 4} bytes")
+    if not _LENGTH.fullmatch(size) or len(rest) != int(size) + 4 and not is_cut:
+        raise ValueError(f"expected Content-Length {size[:40] or 'missing'}, found {len(rest) - 4} bytes")
     return Record(headers.get("warc-type", ""), headers, rest[:int(size)], offset, length)
 
 

@@ -11,8 +11,8 @@ PAGES/extractor/:
   UrlsColetadas.parquet            each URL that was ended, with its outcome
   MetadadosUrlsColetadas.parquet   each answer: where its record is, type, charset, digests, title, links
   UrlsExtraidas.parquet            each URL in scope that the pages lead to, once
-  Ligacoes.parquet                 each pair of page and target in scope (keep_links = "all": out of scope too,
-  Alvos.parquet                    and the URLs of those)
+  Ligacoes.parquet                 each pair of page and target in scope (keep_links = "all": out of scope too, and
+  Alvos.parquet                    the URLs of targets that are not in UrlsExtraidas)
   UrlsRejeitadas.parquet           what was rejected, by rule and server, with an example
   Servidores.parquet               what is known of the servers now
   manifest.json                    the books; it appears last, and without it nothing counts
@@ -42,7 +42,7 @@ from contract import names
 from contract.command import add_configuration, load_configuration, make_parser, run, setting_aside
 from contract.config import Config, Extractor
 from contract.crawl_folder import LATEST_MS, CrawlFolder, hold_lock, open_folder, set_aside
-from contract.errors import Usage
+from contract.errors import BadInput, Usage
 from contract.plan import CRAWL, Plan, read_plan
 from contract.stage import Progress, describe_inputs, expect_ours, live_with_supervisor, open_inputs
 from contract.tables import SERVERS, URL_LIST
@@ -202,6 +202,9 @@ def extract_pages(pages: Path, out: Path | None, config: Config) -> None:
             if file.name not in damaged:
                 damaged.add(file.name)
                 say(f"{damage}; its records are used")
+    if not extraction.has_taken:
+        raise BadInput(f"{pages}: expected WARC records, each compressed by itself (.warc.gz, .warc.zst), found none; recompress other files, "
+                       "as with `warcio recompress FILE FILE.warc.gz`")
     books = publish(out, extraction, len(damaged), {
         "config_digest": config.digest(), "inputs": {file.name: describe(file.path) for file in files if file.path.exists()},
     })

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from contract.body import decode_body
 from contract.config import Config
+from contract.url import NotCanonical, canonicalise
 from contract.warc import HttpMessage
 from stages.extractor.charset import choose_charset, to_utf_8
 from stages.extractor.directives import read_tags
@@ -69,8 +70,9 @@ class AnswerReader:
         if "urls_in_urls" in self._wanted:
             self._add_embedded(url, document)
         links = tuple(read_header_links(message.status, headers))
-        canonical = next((text for link_kind, text, _ in links if link_kind == CANONICAL), None)
-        document.canonical = document.canonical or canonical
+        document.language = document.language[:html.LANGUAGE_MAX_CHARACTERS]
+        if document.canonical is None:
+            document.canonical = next((join(text, url) for link_kind, text, _ in links if link_kind == CANONICAL), None)
         return Answer(kind, charset, content, "" if trouble else name, document, links, location_of(message.status, headers), trouble,
                       headers.get("etag", ("",))[0], headers.get("last-modified", ("",))[0])
 
@@ -91,6 +93,14 @@ class AnswerReader:
         for text in (url, *(text for _, text, _ in list(document.links))):
             for inner in find_embedded(text):
                 document.add(DATA, inner)
+
+
+def join(text: str, url: str) -> str:
+    """A text of a header as an absolute one, which the base of the document does not change."""
+    try:
+        return canonicalise(text, url)
+    except NotCanonical:
+        return ""
 
 
 def read_head(message: HttpMessage) -> Answer:

@@ -63,8 +63,9 @@ class LinkRows:
         return sort_by(pa.table(columns, schema=LINKS), ("from_key", "to_key"))
 
     def targets(self) -> pa.Table:
-        """Alvos: key and text of the targets that are out of scope, each once, by key."""
-        keys = np.unique(self._column("to_key", np.uint64)[~self._column("in_scope", bool)])
+        """Alvos: key and text of the targets that UrlsExtraidas does not have, each once, by key."""
+        to_key = self._column("to_key", np.uint64)
+        keys = np.setdiff1d(to_key, to_key[self._column("followed", bool)])
         return pa.table({"key": keys, "url": pa.array([self._urls[key] for key in keys.tolist()], pa.string())}, schema=TARGETS)
 
     def extracted(self, keys: Keys) -> pa.Table:

@@ -11,6 +11,7 @@ from contract.warc import (
 
 OUTCOMES = (ANSWERED, FAILED, REFUSED)
 REASON_MAX_CHARACTERS = 100
+ADDRESS_MAX_CHARACTERS = 100
 # Failures to learn whom to ask. They are the server's, though nobody was asked; any other failure without an address only
 # repeats why an earlier request failed, for a URL that was to be asked again and was not.
 LOOK_UP_FAILURES = ("dns", "dns_timeout")
@@ -59,7 +60,7 @@ def read_exchange(record: Record, *, is_plain_final: bool) -> Exchange | None:
     if record.type == "metadata" and not is_ours:
         return None
     url = canonicalise(record.url.removeprefix("<").removesuffix(">"))  # WARC 1.0 writers put brackets around
-    address = record.get("WARC-IP-Address")
+    address = record.get("WARC-IP-Address")[:ADDRESS_MAX_CHARACTERS]
     message = parse_response(record.block) if record.type != "metadata" else _NO_MESSAGE
     outcome, reason = record.get(OUTCOME), record.get(REASON)[:REASON_MAX_CHARACTERS]
     if outcome not in OUTCOMES:

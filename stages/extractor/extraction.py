@@ -32,6 +32,7 @@ class Extraction:
         self._collected, self._metadata, self._links, self._rejected = Rows(COLLECTED), Rows(METADATA), LinkRows(), RejectedRows()
         self._ended: set[str] = set()
         self._robots_read: set[str] = set()
+        self._has_taken = False
         self._attempts: Counter[str] = Counter()  # of URLs that are not ended yet
         self._counts = Counter(ZERO)
         self._outcomes = Counter(dict.fromkeys((ANSWERED, FAILED, REFUSED, "foreign"), 0))
@@ -39,6 +40,7 @@ class Extraction:
 
     def take(self, result: Result) -> None:
         """Takes the next chunk; files come by name, records by offset."""
+        self._has_taken = self._has_taken or bool(result.findings) or not result.damage
         self._counts["skipped_records"] += result.skipped
         pages, left_out, start = [], [], 0
         for exchange, page in result.findings:
@@ -50,6 +52,11 @@ class Extraction:
                     left_out.append((start, start + page.links))
                 start += page.links
         self._links.extend(pages, without(result.links, left_out) if left_out else result.links)
+
+    @property
+    def has_taken(self) -> bool:
+        """Whether anything was there to be taken, if only a record that says nothing."""
+        return self._has_taken
 
     def pass_over(self, result: Result) -> None:
         """Takes nothing of a chunk but the texts of URLs, which its worker will not tell again."""
@@ -138,7 +145,7 @@ def without(links: Links, ranges: list[tuple[int, int]]) -> Links:
     for start, end in ranges:
         kept[start:end] = False
     rest = Links()
-    for name in ("to_key", "kinds", "nofollow", "followed", "in_scope"):
+    for name in ("to_key", "kinds", "nofollow", "followed"):
         getattr(rest, name).extend(np.frombuffer(getattr(links, name), f"u{getattr(links, name).itemsize}")[kept].tolist())
     rest.anchors = [anchor for anchor, is_kept in zip(links.anchors, kept.tolist()) if is_kept]
     rest.urls = links.urls

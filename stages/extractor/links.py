@@ -11,6 +11,7 @@ The order of judgement of an occurrence:
 """
 
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import NamedTuple
 
 from contract.config import LINK_KINDS, Extractor
@@ -18,7 +19,7 @@ from contract.url import OTHER_SCHEME, UNPARSABLE, server_of
 from stages.extractor.answer import Answer
 from stages.extractor.charset import UTF_8
 from stages.extractor.document import Document
-from stages.extractor.scope import TRAPS, Scope
+from stages.extractor.scope import PAGE_LINKS, TRAPS, Scope
 from stages.extractor.targets import Base, Target, Targets, base_at
 
 REPEATED, KIND, NOFOLLOW, OUT_OF_SCOPE, TRAP, FOLLOWED = (
@@ -35,7 +36,6 @@ class Judged(NamedTuple):
     kinds: list[int]
     nofollow: list[bool]
     followed: list[bool]
-    in_scope: list[bool]
     anchors: list[str]  # empty where they are not kept
     classes: dict[str, int]
     rejected: dict[tuple[str, str], list]  # (rule, server): links, and the first of their targets
@@ -57,13 +57,14 @@ class Gathered:
 
 
 class LinkJudge:
-    def __init__(self, config: Extractor, scope: Scope, targets: Targets):
+    def __init__(self, config: Extractor, scope: Scope, targets: Targets, page_links_max_bytes: int):
         self._follow = kinds_named(config.follow)
         self._obey_nofollow = config.obey_nofollow
         self._keeps_all = config.keep_links == "all"
         self._keeps_anchors = config.anchor_text
         self._scope = scope
         self._targets = targets
+        self._page_links_max_bytes = page_links_max_bytes
 
     def judge(self, url: str, depth: int, answer: Answer) -> Judged:
         """Judges the links of the answer for `url`, which is so many hops from a seed."""
@@ -118,13 +119,21 @@ class LinkJudge:
         own_server = server_of(url)
         inside = sum([target.server == own_server for target in targets])
         columns = ([target.url for target in targets], [target.key for target in targets], gathered.kinds, gathered.nofollow,
-                   [verdict == FOLLOWED for verdict in verdicts], [not rule for rule in rules], gathered.anchors)
-        if any(rules) and not self._keeps_all:
-            columns = tuple([value for value, rule in zip(column, rules) if not rule] for column in columns)
+                   [verdict == FOLLOWED for verdict in verdicts], gathered.anchors)
+        if any(rules):
+            is_kept = [not rule or self._keeps_all and rule != PAGE_LINKS for rule in rules]
+            columns = tuple([value for value, is_there in zip(column, is_kept) if is_there] for column in columns)
         return Judged(*columns, classes, rejected, inside, len(targets) - inside)
 
     def _find_rules(self, url: str, depth: int, targets: list[Target]) -> list[str]:
         """The rule that rejects each target, or nothing; those of the page come after the target's own."""
+        rules = self._find_rules_but_size(url, depth, targets)
+        if sum([len(target.url) for target in targets]) > self._page_links_max_bytes:
+            ends = accumulate(len(target.url) for target in targets)
+            rules = [PAGE_LINKS if end > self._page_links_max_bytes else rule for rule, end in zip(rules, ends)]
+        return rules
+
+    def _find_rules_but_size(self, url: str, depth: int, targets: list[Target]) -> list[str]:
         if page_rule := self._scope.judge_depth(depth):
             return [target.rejected or page_rule for target in targets]
         if self._scope.is_suspect(url):

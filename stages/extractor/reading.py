@@ -15,15 +15,17 @@ from contract.tables import ANSWERED, METADATA, UNKNOWN_DIGEST
 from contract.url import Keys, NotCanonical
 from contract.warc import RECORD_MAX_BYTES, TIME_NAMES, HttpMessage, Record
 from stages.extractor.answer import AnswerReader, read_head
+from stages.extractor.charset import UTF_8
 from stages.extractor.document import SITEMAP, Document
 from stages.extractor.exchange import Exchange, read_exchange
 from stages.extractor.fingerprint import fingerprint
 from stages.extractor.links import Judged, LinkJudge
 from stages.extractor.scope import Scope
-from stages.extractor.targets import Targets
+from stages.extractor.targets import Base, Targets, base_at
 
 VALIDATOR_MAX_CHARACTERS = 1_000  # a longer ETag or Last-Modified is dropped: cut, it would never match
 URL_KEY = METADATA.get_field_index("url_key")
+DIGEST_MAX_CHARACTERS = 200  # of a SHA-512 in hexadecimal with its name, and more
 URLS_TOLD_MAX = 1 << 17  # keys whose texts a worker remembers to have told
 
 
@@ -53,7 +55,7 @@ class Links:
 
     def __init__(self):
         self.to_key, self.kinds = array("Q"), array("I")
-        self.nofollow, self.followed, self.in_scope = array("B"), array("B"), array("B")
+        self.nofollow, self.followed = array("B"), array("B")
         self.anchors: list[str] = []
         self.urls: dict[int, str] = {}  # key -> text, of targets that were not told before
 
@@ -62,7 +64,6 @@ class Links:
         self.kinds.extend(judged.kinds)
         self.nofollow.extend(judged.nofollow)
         self.followed.extend(judged.followed)
-        self.in_scope.extend(judged.in_scope)
         self.anchors.extend(judged.anchors)
 
 
@@ -81,9 +82,9 @@ class Reading:
     def __init__(self, config: Config, keys: Keys, listed: dict[str, int] | None, year: int):
         self._keys = keys
         self._listed = listed
-        self._canonical = Canonical(config.url)
         scope = Scope(config.scope, keys, year)
-        self._judge = LinkJudge(config.extractor, scope, Targets(self._canonical, scope, keys))
+        self._targets = Targets(Canonical(config.url), scope, keys)
+        self._judge = LinkJudge(config.extractor, scope, self._targets, config.scope.page_links_max_bytes)
         self._answers = AnswerReader(config)
         self._robots_max_bytes = config.fetcher.robots_max_bytes
         self._takes_fingerprints = config.extractor.near_duplicates
@@ -96,7 +97,8 @@ class Reading:
         if exchange is None:
             return None
         if exchange.robots_for:
-            return Finding(exchange._replace(message=shorten_body(exchange.message, self._robots_max_bytes)), self._take_robots(exchange, links))
+            page = self._take_robots(exchange, links) if not poison else None
+            return Finding(exchange._replace(message=shorten_body(exchange.message, self._robots_max_bytes)), page)
         page = None
         if exchange.is_final and exchange.outcome == ANSWERED:
             page = self._take_page(exchange, record, file, links, poison, is_cut)
@@ -126,10 +128,10 @@ class Reading:
         server = self._keys.server(exchange.server)
         metadata = (
             server.domain_key, self._keys.of(url), server.key, url, file, record.offset, record.length, message.status, answer.type,
-            answer.charset, record.get("WARC-Payload-Digest"), digest_content(answer.content) if has_body else UNKNOWN_DIGEST,
+            answer.charset, record.get("WARC-Payload-Digest")[:DIGEST_MAX_CHARACTERS], digest_content(answer.content) if has_body else UNKNOWN_DIGEST,
             exchange.started_at_ms, *[times.get(name, 0) for name in TIME_NAMES], len(message.body) + missing_bytes, exchange.address,
-            validator(answer.etag), validator(answer.last_modified), self._resolve(answer.location, url), bool(answer.reader), answer.reader,
-            answer.trouble, document.title, document.language, self._resolve(document.canonical, url, document.base),
+            validator(answer.etag), validator(answer.last_modified), self._resolve(answer.location, base_at(url)), bool(answer.reader), answer.reader,
+            answer.trouble, document.title, document.language, self._resolve(document.canonical, self._targets.base_of(url, document.base), answer.charset),
             document.noindex, document.nofollow, judged.inside, judged.outside,
         )
         mark = fingerprint(document.text) if self._takes_fingerprints else 0
@@ -144,14 +146,9 @@ class Reading:
                 told.add(key)
                 urls[key] = url
 
-    def _resolve(self, text: str | None, url: str, base: str | None = None) -> str:
+    def _resolve(self, text: str | None, base: Base, charset: str = UTF_8) -> str:
         """Where a text leads, or nothing."""
-        if not text:
-            return ""
-        try:
-            return self._canonical(text, self._canonical(base, url) if base is not None else url)
-        except NotCanonical:
-            return ""
+        return self._targets.find(text, base, charset).url if text else ""
 
 
 def lighten(message: HttpMessage) -> HttpMessage:

@@ -19,10 +19,10 @@ from stages.extractor.traps import (
 RULES = (
     "accept", "reject_domains", "reject_surts", "reject_extensions", "reject_patterns", "reject_terms", "reject_dynamic",
     "host_labels_max", "url_length_max", "path_depth_max", "segment_repeats_max", "calendar_years_max",
-    "reject_session_segments", "reject_hosts_in_paths", "hops_max", "deeper_repeats_max",
+    "reject_session_segments", "reject_hosts_in_paths", "hops_max", "deeper_repeats_max", "page_links_max_bytes",
 )
 (_ACCEPT, _DOMAINS, _SURTS, _EXTENSIONS, _PATTERNS, _TERMS, _DYNAMIC, _HOST_LABELS, _URL_LENGTH, _PATH_DEPTH, _SEGMENT_REPEATS,
- _CALENDAR_YEARS, _SESSION_SEGMENTS, _HOSTS_IN_PATHS, _HOPS, _DEEPER_REPEATS) = RULES
+ _CALENDAR_YEARS, _SESSION_SEGMENTS, _HOSTS_IN_PATHS, _HOPS, _DEEPER_REPEATS, PAGE_LINKS) = RULES
 OUT_OF_SCOPE = (_ACCEPT, _DOMAINS, _SURTS, _EXTENSIONS, _PATTERNS, _TERMS, _DYNAMIC, _HOPS)
 TRAPS = tuple(rule for rule in RULES if rule not in OUT_OF_SCOPE)
 

@@ -15,7 +15,8 @@ from stages.extractor.scope import Scope
 
 URLS_REMEMBERED = 1 << 16
 TEXTS_REMEMBERED = 1 << 16  # of all folders together
-TEXT_REMEMBERED_MAX_CHARACTERS = 1_000  # images in data: URLs would fill the memory
+TEXT_REMEMBERED_MAX_CHARACTERS = 500  # images in data: URLs would fill the memory ...
+URL_REMEMBERED_MAX_CHARACTERS = 500  # ... and so would long bases; what a worker remembers must not decide which page fits into it
 # Paths and queries that a URL parser leaves as they are, unless they hold steps (./, ../).
 _PLAIN = re.compile(r"/?[A-Za-z0-9_~-][A-Za-z0-9_.~/-]*+(?:\?[A-Za-z0-9_.~=&/-]++)?+")
 
@@ -46,7 +47,7 @@ class Targets:
         self._canonical = canonical
         self._scope = scope
         self._keys = keys
-        self._at = lru_cache(maxsize=URLS_REMEMBERED)(self._judge_url)
+        self._judged = lru_cache(maxsize=URLS_REMEMBERED)(self._judge_url)
         self._near: dict[str, dict[str, Target]] = {}  # folder -> text -> where it leads from there
         self._remembered = 0
 
@@ -74,8 +75,9 @@ class Targets:
         if ":" in text and not text.startswith(("http://", "https://")):
             return self._find(text, base.url)  # as 'http:?q' is, too
         target = self._near_find(text, base)
-        self._near.setdefault(base.folder, {})[text] = target
-        self._remembered += 1
+        if len(target.url) <= URL_REMEMBERED_MAX_CHARACTERS:
+            self._near.setdefault(base.folder, {})[text] = target
+            self._remembered += 1
         return target
 
     def _near_find(self, text: str, base: Base) -> Target:
@@ -94,6 +96,9 @@ class Targets:
             return self._at(self._canonical(text, relative_to))
         except NotCanonical as error:
             return Target("", 0, "", error.reason)
+
+    def _at(self, url: str) -> Target:
+        return self._judged(url) if len(url) <= URL_REMEMBERED_MAX_CHARACTERS else self._judge_url(url)
 
     def _judge_url(self, url: str) -> Target:
         return Target(url, self._keys.of(url), server_of(url), self._scope.judge(url))

@@ -136,15 +136,20 @@ def serve(connection: Connection, place: mmap.mmap, page_max_s: float, reading: 
             if chunk.name not in readers:
                 readers.clear()  # files come one after another
                 readers[chunk.name] = PageReader(chunk.path)
-            result = read_chunk(readers[chunk.name], chunk, poison, place, page_max_s, reading)
+            result, heaviest = read_chunk(readers[chunk.name], chunk, poison, place, page_max_s, reading)
+            place[:] = _OFFSET.pack(heaviest)  # who is to blame where the result does not fit into memory
         except Damaged as error:  # it was whole when it was cut
             result = Result([], Links(), 0, (error.path, error.what, error.offset))
-        connection.send_bytes(pickle.dumps(result, pickle.HIGHEST_PROTOCOL))
+        packed = pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
+        place[:] = _OFFSET.pack(_NOWHERE)
+        connection.send_bytes(packed)
 
 
-def read_chunk(reader: PageReader, chunk: Chunk, poison: dict[int, Poison], place: mmap.mmap, page_max_s: float, reading: Reading) -> Result:
+def read_chunk(reader: PageReader, chunk: Chunk, poison: dict[int, Poison], place: mmap.mmap, page_max_s: float,
+               reading: Reading) -> tuple[Result, int]:
+    """What the chunk holds, and the offset of the record that made most of its links."""
     findings, links, skipped, damage = [], Links(), 0, None
-    position = chunk.start
+    position, heaviest, most = chunk.start, _NOWHERE, 0
     try:
         while (position := reader.pass_extensions(position)) < chunk.end:
             signal.setitimer(signal.ITIMER_PROF, page_max_s)  # before the place: the old time must not end at the new one
@@ -167,12 +172,14 @@ def read_chunk(reader: PageReader, chunk: Chunk, poison: dict[int, Poison], plac
                     findings.append(finding)
             except NotCanonical:
                 skipped += 1
+            else:
+                if finding is not None and finding.page is not None and finding.page.links > most:
+                    heaviest, most = position, finding.page.links
             position += record.length
     except Damaged as error:
         damage = error.path, error.what, error.offset
     signal.setitimer(signal.ITIMER_PROF, 0)
-    place[:] = _OFFSET.pack(_NOWHERE)
-    return Result(findings, links, skipped, damage)
+    return Result(findings, links, skipped, damage), heaviest
 
 
 class Workers:
@@ -261,8 +268,8 @@ class Workers:
         if offset == _NOWHERE or (offset in known and known[offset].is_head_only):
             if end == KILLED:
                 raise TryLater(f"{place}: its worker was killed twice; if memory ran out, set [extractor] workers lower")
-            raise ColetorError(f"{place} ended its worker ({end}, exit code {code}) where no document was read: a defect, or"
-                               f" page_memory_max_bytes is too low")
+            raise ColetorError(f"{place} ended its worker ({end}, exit code {code}) where no document was read: a defect, or [extractor]"
+                               f" {'page_max_s' if end == TIMEOUT else 'page_memory_max_bytes'} is too low")
         known[offset] = Poison(DIED if end == KILLED else end, offset in known)
         self._say(f"{place} ended its worker ({end}, exit code {code}); {'nothing but its head' if known[offset].is_head_only else 'its document'} is"
                   f" {'read' if known[offset].is_head_only else 'not read'}")

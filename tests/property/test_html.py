@@ -94,7 +94,7 @@ def test_any_bytes_are_an_answer_whose_links_add_up(body, kind, headers, status,
     assert sum(judged.classes.values()) == sum(answer.document.links.values()) + len(answer.header_links)
     assert sum(links for links, _ in judged.rejected.values()) == judged.classes["out_of_scope"] + judged.classes["trap"]
     assert judged.classes["followed"] == sum(judged.followed) and judged.inside + judged.outside >= len(judged.urls)
-    columns = (judged.urls, judged.keys, judged.kinds, judged.nofollow, judged.followed, judged.in_scope)
+    columns = (judged.urls, judged.keys, judged.kinds, judged.nofollow, judged.followed)
     assert {len(column) for column in columns} == {len(set(judged.urls))}
     assert len(judged.anchors) == (len(judged.urls) if config.extractor.anchor_text else 0)
     for text in (answer.type, answer.charset, answer.document.title, answer.document.language, *judged.urls, *judged.anchors):

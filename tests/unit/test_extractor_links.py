@@ -132,7 +132,7 @@ def test_columns_of_a_page():
     assert found.keys == [KEYS.of(url) for url in found.urls]
     assert found.kinds == [1 << IMAGE | 1 << A, 1 << A, 1 << A]
     assert found.nofollow == [False, True, False] and found.followed == [False, False, True]
-    assert found.in_scope == [True] * 3 and found.anchors == []
+    assert len(found.keys) == 3 and found.anchors == []
     assert (found.inside, found.outside) == (3, 1)
     assert found.rejected == {("reject_extensions", "http://example.com"): [1, "http://example.com/dir/z.zip"]}
 
@@ -224,7 +224,7 @@ def test_targets_out_of_scope_are_kept_where_asked_for():
     links = {(A, "x.zip", False): 1, (A, "y", False): 1, (IMAGE, "i.png", False): 1, (A, "http://[", False): 1}
     found = judged(links, configured("extractor", keep_links="all"))
     assert found.urls == [f"http://example.com/dir/{name}" for name in ("x.zip", "y", "i.png")]
-    assert found.in_scope == [False, True, False] and found.followed == [False, True, False]
+    assert found.followed == [False, True, False]
     assert found.rejected == judged(links).rejected and found.classes == judged(links).classes
     assert judged(links).urls == ["http://example.com/dir/y"]
 

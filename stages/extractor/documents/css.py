@@ -14,11 +14,11 @@ from stages.extractor.document import IMAGE, STYLE, Document
 TYPES = ("text/css",)
 
 _COMMENT = r"/\*[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/)?"
-_STRING = r""""(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'"""
+_STRING = r""""(?:[^"\\\n]|\\.)*+(?:"|(?=\n)|\Z)|'(?:[^'\\\n]|\\.)*+(?:'|(?=\n)|\Z)"""  # one that is not closed ends with its line
 _ADDRESS = rf"""url\(\s*+({_STRING}|(?:[^"'()\\\s]|\\.)++(?=\s*+(?:\)|\Z)))"""
 _TOKEN = re.compile(
     rf"{_COMMENT}|(?<![\w-]){_ADDRESS}|@import(?![\w-])(?:\s|{_COMMENT})*+(?:{_ADDRESS}|({_STRING}))"
-    rf"|@namespace[^;{{}}]*+|{_STRING}",
+    rf"|@namespace[^;{{}}]*+|(?<![\w-])url\([^)]*+\)?|{_STRING}|\\.",  # the second: an address that is none, to its end
     re.IGNORECASE | re.DOTALL,
 )
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6}+)(?:\r\n|[ \t\r\n\f])?|(\r\n|.))", re.DOTALL)
@@ -48,7 +48,8 @@ def find_links(source: str) -> Iterator[tuple[int, str]]:
 
 
 def unquote(token: str) -> str:
-    text = token[1:-1] if token[0] in "\"'" else token
+    quote = token[0] if token[0] in "\"'" else ""
+    text = token.removeprefix(quote).removesuffix(quote)
     return (_ESCAPE.sub(unescape, text) if "\\" in text else text).strip()
 
 

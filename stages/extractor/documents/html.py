@@ -158,7 +158,7 @@ class Reading:
         found = [node.attributes for node in nodes]
         links = self.document.links
         for link, count in Counter([
-            (A, attributes.get("href") or attributes.get("xlink:href") or "", "rel" in attributes and is_nofollow(attributes)) for attributes in found
+            (A, attributes.get("href", attributes.get("xlink:href")) or "", "rel" in attributes and is_nofollow(attributes)) for attributes in found
         ]).items():
             links[link] = links.get(link, 0) + count
         if self._options.anchor_text:
@@ -175,12 +175,12 @@ class Reading:
             if tag == "meta":
                 self._take_meta(attributes)
             elif tag == "title":
-                if not self._has_title and node.parent.tag != "svg":  # where it names a drawing
+                if not self._has_title and not is_drawn(node):
                     self._has_title, self.document.title = True, shorten(node.text())
             elif tag == "base":
-                if self.document.base is None and "href" in attributes:
+                if self.document.base is None and "href" in attributes and not is_drawn(node):
                     self.document.base = attributes["href"] or ""
-            else:
+            elif tag != "link" or not is_drawn(node):
                 self._take_sources(tag, attributes, node)
 
     def _take_sources(self, tag: str, attributes: dict[str, str | None], node: LexborNode) -> None:
@@ -194,7 +194,7 @@ class Reading:
             elif kind == FORM:
                 if is_get(attributes) and text:
                     add(FORM, text)
-            elif text:
+            elif text and not (kind == IMAGE and text[0] == "#"):  # a drawing within the page
                 add(relation_of(attributes) if tag == "link" else kind, text, tag == "link" and is_nofollow(attributes))
         if tag == "link" and self.document.canonical is None and relation_of(attributes) == CANONICAL:
             self.document.canonical = attributes.get("href") or None
@@ -213,7 +213,7 @@ class Reading:
 
     def _take_lazy(self, tag: str, attributes: dict[str, str | None]) -> None:
         """What scripts would put in place of an attribute when the page is looked at."""
-        kind = _SOURCES[tag][0][1]
+        kind = _SOURCES[tag][0][1] if tag in _SOURCES else A
         for name in _LAZY:
             if text := attributes.get(name):
                 self.document.add(kind, text)
@@ -237,6 +237,14 @@ class Reading:
         self._anchors_room -= len(content)
         if words := " ".join(content.split())[:ANCHOR_MAX_CHARACTERS]:
             self.document.anchors[text] = words
+
+
+def is_drawn(node: LexborNode) -> bool:
+    """Whether an element stands in a drawing or a formula, where names that HTML has mean other things."""
+    while (node := node.parent) is not None and (node.tag or "").lower() != "foreignobject":
+        if node.tag in ("svg", "math"):
+            return True
+    return False
 
 
 def is_nofollow(attributes: dict[str, str | None]) -> bool:

@@ -41,7 +41,7 @@ _INLINE = frozenset(b"a b big code em font i nobr s small span strike strong tt 
 _IN_ITEMS = _INLINE | {b"address", b"div", b"p"}
 _CLOSES = {  # a start tag: what it closes, and what may lie open between
     b"p": (frozenset((b"p",)), _INLINE), b"option": (frozenset((b"option",)), _INLINE), b"li": (frozenset((b"li",)), _IN_ITEMS),
-    b"dd": (frozenset((b"dd", b"dt")), _IN_ITEMS), b"dt": (frozenset((b"dd", b"dt")), _IN_ITEMS),
+    b"a": (frozenset((b"a",)), _INLINE), b"dd": (frozenset((b"dd", b"dt")), _IN_ITEMS), b"dt": (frozenset((b"dd", b"dt")), _IN_ITEMS),
 }
 
 
