@@ -110,7 +110,7 @@ def extract(pages: Path, out: Path, clock: Clock) -> None:
     for file in files:
         reader, chunks = warc.PageReader(file.path), cut_file(file.path, file.name)
         while (chunk := clock.run(CUTTING, next, chunks, None)) is not None:
-            result = read_chunk(reader, chunk, {}, place, config.extractor.page_max_s, worker)
+            result, _ = read_chunk(reader, chunk, {}, place, config.extractor.page_max_s, worker)
             sent = clock.run(SENDING, lambda: pickle.loads(pickle.dumps(result, pickle.HIGHEST_PROTOCOL)))
             clock.run(JOINING, extraction.take, sent)
     clock.run(TABLES, partial(publish, out, extraction, 0, {}))

@@ -90,9 +90,9 @@ def test_where_a_redirect_leads(location, found):
 
 def test_canonical_of_a_header_counts_where_the_page_names_none():
     link = 'Link: <h>; rel="canonical"'
-    assert read_answer("", "text/html", link).document.canonical == "h"
+    assert read_answer("", "text/html", link).document.canonical == "http://example.com/dir/h"
     assert read_answer("<link rel=canonical href=p>", "text/html", link).document.canonical == "p"
-    assert read_answer(b"\x89PNG", "image/png", link).document.canonical == "h"
+    assert read_answer(b"\x89PNG", "image/png", link).document.canonical == "http://example.com/dir/h"
 
 
 @pytest.mark.parametrize("content, noindex, nofollow", [
