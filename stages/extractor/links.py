@@ -57,14 +57,13 @@ class Gathered:
 
 
 class LinkJudge:
-    def __init__(self, config: Extractor, scope: Scope, targets: Targets, page_links_max_bytes: int):
+    def __init__(self, config: Extractor, scope: Scope, targets: Targets):
         self._follow = kinds_named(config.follow)
         self._obey_nofollow = config.obey_nofollow
         self._keeps_all = config.keep_links == "all"
         self._keeps_anchors = config.anchor_text
         self._scope = scope
         self._targets = targets
-        self._page_links_max_bytes = page_links_max_bytes
 
     def judge(self, url: str, depth: int, answer: Answer) -> Judged:
         """Judges the links of the answer for `url`, which is so many hops from a seed."""
@@ -128,9 +127,10 @@ class LinkJudge:
     def _find_rules(self, url: str, depth: int, targets: list[Target]) -> list[str]:
         """The rule that rejects each target, or nothing; those of the page come after the target's own."""
         rules = self._find_rules_but_size(url, depth, targets)
-        if sum([len(target.url) for target in targets]) > self._page_links_max_bytes:
+        most_bytes = self._scope.page_links_max_bytes
+        if sum([len(target.url) for target in targets]) > most_bytes:
             ends = accumulate(len(target.url) for target in targets)
-            rules = [PAGE_LINKS if end > self._page_links_max_bytes else rule for rule, end in zip(rules, ends)]
+            rules = [PAGE_LINKS if end > most_bytes else rule for rule, end in zip(rules, ends)]
         return rules
 
     def _find_rules_but_size(self, url: str, depth: int, targets: list[Target]) -> list[str]:

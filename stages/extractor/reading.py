@@ -12,7 +12,7 @@ from contract.config import Config
 from contract.robots import read_answer
 from contract.robots_groups import read_sitemaps
 from contract.tables import ANSWERED, METADATA, UNKNOWN_DIGEST
-from contract.url import Keys, NotCanonical
+from contract.url import Keys
 from contract.warc import RECORD_MAX_BYTES, TIME_NAMES, HttpMessage, Record
 from stages.extractor.answer import AnswerReader, read_head
 from stages.extractor.charset import UTF_8
@@ -84,7 +84,7 @@ class Reading:
         self._listed = listed
         scope = Scope(config.scope, keys, year)
         self._targets = Targets(Canonical(config.url), scope, keys)
-        self._judge = LinkJudge(config.extractor, scope, self._targets, config.scope.page_links_max_bytes)
+        self._judge = LinkJudge(config.extractor, scope, self._targets)
         self._answers = AnswerReader(config)
         self._robots_max_bytes = config.fetcher.robots_max_bytes
         self._takes_fingerprints = config.extractor.near_duplicates

@@ -38,6 +38,7 @@ class Scope:
         self._config = config
         self._keys = keys
         self._year = year
+        self.page_links_max_bytes = config.page_links_max_bytes
         suffixes = [host_named(text) for text in config.accept_suffixes]
         self._suffixes = frozenset(suffixes)
         self._endings = tuple("." + suffix for suffix in suffixes)

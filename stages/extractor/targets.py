@@ -14,7 +14,7 @@ from stages.extractor.charset import to_page_query
 from stages.extractor.scope import Scope
 
 URLS_REMEMBERED = 1 << 16
-TEXTS_REMEMBERED = 1 << 16  # of all folders together
+TEXTS_REMEMBERED = 1 << 16  # of all folders together, the folders counted too
 TEXT_REMEMBERED_MAX_CHARACTERS = 500  # images in data: URLs would fill the memory ...
 URL_REMEMBERED_MAX_CHARACTERS = 500  # ... and so would long bases; what a worker remembers must not decide which page fits into it
 # Paths and queries that a URL parser leaves as they are, unless they hold steps (./, ../).
@@ -62,7 +62,10 @@ class Targets:
         """Where texts lead from the folder of a base, as far as that was found; on others than those find() must be asked."""
         if self._remembered > TEXTS_REMEMBERED:
             self._near, self._remembered = {}, 0
-        return self._near.setdefault(base.folder, {})
+        if base.folder not in self._near:
+            self._near[base.folder] = {}
+            self._remembered += 1  # folders count too
+        return self._near[base.folder]
 
     def find(self, text: str, base: Base, charset: str) -> Target:
         """Where the text of a link leads, in a page of that encoding."""

@@ -1,7 +1,7 @@
 """Answers and bodies: statuses, types and broken markup that a crawler meets on ordinary servers."""
 
 from synthweb.oddities.graft import Graft, oddity
-from synthweb.page import Link, Page
+from synthweb.page import Link
 
 
 @oddity("404", hops=1)

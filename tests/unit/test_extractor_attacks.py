@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 
 from contract import names
+from contract.canonical import Canonical
 from contract.config import Config, load
 from contract.errors import BadConfiguration
+from stages.extractor import targets as targets_module
 from stages.extractor.documents import css, html
-from tests.unit.test_extractor_lab import WarcFile, alone, configured, http, judge_answer, page_file, read_answer
+from stages.extractor.scope import Scope
+from tests.unit.test_extractor_lab import KEYS, WarcFile, alone, configured, http, judge_answer, page_file, read_answer
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = "http://example.com"
@@ -118,3 +121,17 @@ def test_columns_have_bounds_whatever_others_wrote(tmp_path):
     file = WarcFile().answer(SITE + "/", http(feed, 200, "application/rss+xml"), address="1" * 10_000)
     row = alone(tmp_path, file).by_url(names.METADATA)[SITE + "/"]
     assert len(row["language"]) == 35 and len(row["address"]) == 100
+
+
+def test_no_element_is_taken_twice():
+    page = html.read(b"<meta href=x http-equiv=refresh content='0;url=r'><title src=y>t</title><BODY BACKGROUND=b.png><img src=i background=j>", "utf-8")
+    assert page.title == "t" and sorted((text, count) for (_, text, _), count in page.links.items()) == [("b.png", 1), ("i", 1), ("r", 1)]
+
+
+def test_folders_without_links_are_forgotten_too(monkeypatch):
+    monkeypatch.setattr(targets_module, "TEXTS_REMEMBERED", 100)
+    scope = Scope(Config().scope, KEYS, 0)
+    targets = targets_module.Targets(Canonical(Config().url), scope, KEYS)
+    for number in range(1_000):
+        targets.near(targets_module.base_at(f"{SITE}/{number}/"))
+    assert len(targets._near) <= 102

@@ -43,7 +43,7 @@ def read_answer(body: bytes | str = b"", kind: str | None = "text/html; charset=
 
 def judge_answer(answer: Answer, *, url: str = PAGE, depth: int = 0, config: Config = Config(), year: int = 0) -> Judged:
     scope = Scope(config.scope, KEYS, year)
-    return LinkJudge(config.extractor, scope, Targets(Canonical(config.url), scope, KEYS), config.scope.page_links_max_bytes).judge(url, depth, answer)
+    return LinkJudge(config.extractor, scope, Targets(Canonical(config.url), scope, KEYS)).judge(url, depth, answer)
 
 
 class WarcFile:

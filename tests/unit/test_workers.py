@@ -74,7 +74,7 @@ TRAPS = {  # a word in the page, what it does to its worker, and what the page's
     b"array": (lambda: np.ones(1 << 40), "memory"),
     b"raise": (lambda: 1 // 0, "unreadable"),
 }
-SMALL = configured("extractor", page_max_s=0.2, page_memory_max_bytes=64 * MB)
+SMALL = configured("extractor", page_max_s=0.5, page_memory_max_bytes=64 * MB)
 PATIENT = configured("extractor", page_max_s=10.0, page_memory_max_bytes=64 * MB)
 
 

@@ -48,7 +48,7 @@ _LAZY_SETS = ("data-srcset", "data-lazy-srcset")
 _APART = ":not([href]):not([src])"
 _ANCHORS = "a[href]"
 _LINKED = "[href]:not(a),[src]:not([href])"
-_OF_DOCUMENT = "meta,title"  # what says something of the document, and nothing inside a template; mostly in its head
+_OF_DOCUMENT = f"meta{_APART},title{_APART}"  # what says something of the document, and nothing inside a template; mostly in its head
 _WITHIN_DOCUMENT = frozenset(("meta", "title", "base"))  # with href too
 _RARE = tuple(
     (letters_of(letters), selector + _APART) for letters, selector in (
@@ -57,7 +57,8 @@ _RARE = tuple(
         ("im", "[srcset]"), ("so", "[srcset]"),
     )
 )
-_RARE_ATTRIBUTES = ((b"imagesrcset", "[imagesrcset]" + _APART), (b"background=", "[background]" + _APART))
+_RARE_ATTRIBUTES = ((b"imagesrcset", "[imagesrcset]" + _APART), (b"background=", "[background]" + _APART),
+                    (b"BACKGROUND=", "[background]" + _APART))
 _RARE_LETTERS = np.array([letters for letters, _ in _RARE])
 _TEMPLATE, _META = letters_of("template"), letters_of("meta")
 
