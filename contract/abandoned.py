@@ -16,4 +16,4 @@ def read_abandoned_list(crawl: Path, cycle: int) -> pa.Table:
     if not is_published(folder):
         return URL_LIST.empty_table()
     verify(folder / names.URL_LIST, read_manifest(folder)["files"][names.URL_LIST])
-    return read_table(folder / names.URL_LIST, URL_LIST, columns=["url_key", "domain_key"])
+    return read_table(folder / names.URL_LIST, URL_LIST, columns=["url_key", "domain_key", "server_key"])

@@ -21,6 +21,7 @@ DOCUMENTS = (  # what the extractor can read besides HTML; the second line is no
 )
 URL_RULES = ("session_ids", "tracking", "lowercase_path", "www", "index_names")  # of the canonical form; see contract/canonical.py
 DELAY_SCOPES = ("host", "domain", "address")  # what rests together between two requests
+PRESCHEDULED_BY = ("shortest_path", "depth", "fifo")  # which of a server's waiting URLs come first
 ADDRESS_FAMILIES = ("ipv4", "ipv6")
 DEFAULT_FILE = Path(__file__).resolve().parent.parent / "pipeline.toml"
 
@@ -150,8 +151,15 @@ class Scope:
 
 @dataclass(frozen=True)
 class Verifier:
+    memory_max_bytes: int = number(1 << 30, 256 << 20)
     prescheduled_max: int = number(1_000, 1)
     prescheduled_refill: int = number(10, 1)
+    prescheduled_by: str = choice("shortest_path", *PRESCHEDULED_BY)
+    server_max_urls: int = number(0)
+    domain_max_urls: int = number(0)
+    prefix_from_urls: int = number(10_000)
+    prefix_max_urls: int = number(100_000)
+    query_max_urls: int = number(20_000)
     attempts_max: int = number(3, 1, 255)
     server_backoff_s: float = number(3_600.0)
     server_backoffs_max: int = number(4, 0, 30)

@@ -1,63 +1,139 @@
-"""A generation of a block, R_i: columns sorted by URL key, a side set for collected URLs, a table of servers."""
+"""A generation of a block, R_i: rows of known URLs as columns, a side set for collected ones, a table of servers.
+
+Rows are in the order of every other table keyed by URL: domain key, then URL key. So what arrives is merged as it comes, a
+domain is a run of rows, a block is split by a cut, and the texts of a turn, written in this order too, need no
+position: the n-th row of a segment has its n-th line.
+"""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from contract import names
-from contract.tables import schema
-from storage.arrays import open_array, write_array
+from contract.accumulators import ACCUMULATORS
+from contract.tables import COLLECTED_STATE, schema
+from storage.arrays import starts_of_runs
+from storage.columns import Columns, ColumnsWriter
 from storage.errors import Damaged
 from storage.publish import read_manifest, verify
-from storage.tables import read_table, write_table
+from storage.tables import column, read_table, write_table
+from storage.text_segments import LINES, Segment
 
+FEATURES = {"levels": "u1"}  # what prescheduling wants to know of a URL's text, taken once when the URL is new
 COLUMNS = {
-    "key": "u8", "server": "u4", "text": "u8", "state": "u1", "attempts": "u1", "depth": "u1", "links_in": "u4",
+    "key": "u8", "server": "u4", "segment": "u1", "state": "u1", "attempts": "u1", "depth": "u1",
+    **{accumulator.name: accumulator.dtype for accumulator in ACCUMULATORS}, **FEATURES,
 }
-SIDE_COLUMNS = {"key": "u8", "cycle": "u4", "row": "u4", "fetched_at_ms": "i8", "content_digest": "V16"}
+PACKED = frozenset(COLUMNS) - {"key"}
+SIDE_COLUMNS = {"cycle": "u4", "row": "u4", "fetched_at_ms": "i8", "content_digest": "V16", "duplicate": "u1"}
+SIDE_PACKED = frozenset(("cycle", "duplicate"))
+SIDE_PREFIX = "collected_"
 SERVERS_FILE = "servers.parquet"
+PREFIXES_FILE = "prefixes.parquet"
 SERVERS = schema(
     ("server", pa.string()), ("server_key", pa.uint64()), ("domain_key", pa.uint64()),
     ("robots_text", pa.uint64()), ("robots_length", pa.uint32()), ("robots_expires_at_ms", pa.int64()),
     ("delay_ms", pa.uint32()), ("last_request_at_ms", pa.int64()), ("ready_at_ms", pa.int64()), ("due_at_ms", pa.int64()),
     ("address", pa.string()), ("requests", pa.uint32()), ("mean_ms", pa.uint32()), ("failures", pa.uint32()),
     ("given_up", pa.bool_()), ("known", pa.uint32()), ("collected", pa.uint32()), ("waiting", pa.uint32()),
+    ("prescheduled", pa.uint32()),
 )
+PREFIXES = schema(("server", pa.uint32()), ("kind", pa.uint8()), ("prefix", pa.uint64()), ("count", pa.uint32()), ("began", pa.uint32()))
+_COUNTED_ROWS = 64  # rows between two counts of lines: a count then looks at one cache line
+
+
+@dataclass(frozen=True)
+class Domains:
+    """The domains of a table of servers, in its order; `first_row` and `first_server` have one place more, for the end."""
+
+    key: np.ndarray  # u64, rising, each once
+    first_server: np.ndarray
+    first_row: np.ndarray
+
+    def rows_of(self, domain_keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(first row, end) of each domain of these keys (u64, any order); an empty run where it is not there."""
+        place = np.searchsorted(self.key, domain_keys)
+        there = np.zeros(len(place), bool)
+        within = place < len(self.key)
+        there[within] = self.key[place[within]] == domain_keys[within]
+        return self.first_row[place], np.where(there, self.first_row[place + there], self.first_row[place])
+
+
+def domains_of(domain_keys: np.ndarray, known: np.ndarray) -> Domains:
+    """Of the columns of a table of servers: domain key (u64, rising) and number of rows of each server."""
+    first_server = starts_of_runs(domain_keys)
+    rows = np.concatenate(([0], np.cumsum(known, dtype=np.int64)))
+    return Domains(domain_keys[first_server], np.append(first_server, len(domain_keys)), np.append(rows[first_server], rows[-1]))
 
 
 @dataclass
 class Generation:
-    """Rows are unique and sorted by `key`; `server` indexes the table, which is sorted by server_key."""
+    """`servers` is sorted by domain key, a new one behind those of its domain; `rows["server"]` counts within the domain."""
 
-    rows: dict[str, np.ndarray]
-    side: dict[str, np.ndarray]
+    rows: Columns
+    side: Columns  # one row for each row in state collected, in the same order
     servers: pa.Table
-    texts: dict[str, dict]  # name of each text segment in use -> bytes, checksum and number of texts
+    prefixes: pa.Table
+    texts: dict[str, dict]  # name of each text segment in use -> bytes, checksum, lines, and which line is our first
     seen: int  # every entry of the log before this position is absorbed
 
     def __len__(self) -> int:
-        return len(self.rows["key"])
+        return self.rows.rows
+
+    @cached_property
+    def domains(self) -> Domains:
+        return domains_of(column(self.servers, "domain_key"), column(self.servers, "known"))
+
+    def server_places(self, server: np.ndarray, start: int = 0) -> np.ndarray:
+        """Place in the table of servers of each of the rows from `start` on, whose column `server` is given; i64."""
+        return server + first_servers(self.domains, start, start + len(server))
+
+    @cached_property
+    def places(self) -> np.ndarray:
+        return self.server_places(self.rows["server"])
+
+    @cached_property
+    def collected_keys(self) -> np.ndarray:
+        return self.rows["key"][self.rows["state"] == COLLECTED_STATE]
+
+    @cached_property
+    def collected_places(self) -> np.ndarray:
+        """Row of each row of the side set."""
+        return np.flatnonzero(self.rows["state"] == COLLECTED_STATE)
+
+
+def first_servers(domains: Domains, start: int, stop: int) -> np.ndarray:
+    """For each row of [start, stop) the place of its domain's first server."""
+    first = np.searchsorted(domains.first_row, start, "right") - 1
+    last = np.searchsorted(domains.first_row, stop, "left")
+    edges = np.clip(domains.first_row[first:last + 1], start, stop)
+    return np.repeat(domains.first_server[first:last], np.diff(edges))
 
 
 def empty() -> Generation:
-    rows = {name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}
-    side = {name: np.empty(0, dtype) for name, dtype in SIDE_COLUMNS.items()}
-    return Generation(rows, side, SERVERS.empty_table(), {}, 0)
+    return Generation(Columns(None, COLUMNS, PACKED), Columns(None, SIDE_COLUMNS, SIDE_PACKED), SERVERS.empty_table(), PREFIXES.empty_table(), {}, 0)
 
 
-def write_generation(folder: Path, generation: Generation) -> None:
-    """Writes the files into a folder that is being published."""
-    for name, dtype in COLUMNS.items():
-        write_array(folder / f"{name}.npy", generation.rows[name].astype(dtype, copy=False))
-    for name, dtype in SIDE_COLUMNS.items():
-        write_array(folder / f"collected_{name}.npy", generation.side[name].astype(dtype, copy=False))
-    write_table(folder / SERVERS_FILE, generation.servers)
+class GenerationWriter:
+    """Writes the files of a generation into a folder that is being published, rows piece by piece."""
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self.rows = ColumnsWriter(folder, COLUMNS, PACKED)
+        self.side = ColumnsWriter(folder, SIDE_COLUMNS, SIDE_PACKED, SIDE_PREFIX)
+
+    def close(self, servers: pa.Table, prefixes: pa.Table) -> None:
+        self.rows.close()
+        self.side.close()
+        write_table(self._folder / SERVERS_FILE, servers)
+        write_table(self._folder / PREFIXES_FILE, prefixes)
 
 
 def open_generation(crawl: Path, block: int, number: int | None) -> Generation:
-    """A published generation, every file of it checked, its text segments too; the empty one for None."""
+    """A published generation, every file of it checked; the empty one for None. Segments of text are checked as they are read."""
     if number is None:
         return empty()
     folder = crawl / names.generation(block, number)
@@ -68,10 +144,53 @@ def open_generation(crawl: Path, block: int, number: int | None) -> Generation:
                       "and deleted (see [blocks] keep_generations)") from None
     for name, description in manifest["files"].items():
         verify(folder / name, description)
-    for name, description in manifest["texts"].items():
-        verify(crawl / names.TEXT / name, description)
-    rows = {name: open_array(folder / f"{name}.npy", dtype) for name, dtype in COLUMNS.items()}
-    side = {name: open_array(folder / f"collected_{name}.npy", dtype) for name, dtype in SIDE_COLUMNS.items()}
-    if len({len(column) for column in rows.values()}) > 1 or len({len(column) for column in side.values()}) > 1:
-        raise Damaged(folder, "expected columns of one length, found several")
-    return Generation(rows, side, read_table(folder / SERVERS_FILE, SERVERS), manifest["texts"], manifest["seen"])
+    generation = Generation(
+        Columns(folder, COLUMNS, PACKED), Columns(folder, SIDE_COLUMNS, SIDE_PACKED, SIDE_PREFIX), read_table(folder / SERVERS_FILE, SERVERS),
+        read_table(folder / PREFIXES_FILE, PREFIXES), manifest["texts"], manifest["seen"],
+    )
+    if generation.domains.first_row[-1] != len(generation):
+        raise Damaged(folder, f"expected {generation.domains.first_row[-1]} rows, as its servers know URLs, found {len(generation)}")
+    return generation
+
+
+def line_numbers(segment: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """How many rows of the same segment stand before each of these rows (rising); `segment` is the whole column, u8."""
+    width = int(segment.max()) + 1 if len(segment) else 1
+    groups = -(-len(segment) // _COUNTED_ROWS)
+    cell = np.repeat(np.arange(groups, dtype=np.int64) * width, _COUNTED_ROWS)[:len(segment)] + segment
+    counts = np.bincount(cell, minlength=groups * width).reshape(groups, width)
+    before = np.cumsum(counts, axis=0) - counts
+    group, place = np.divmod(rows, _COUNTED_ROWS)
+    padded = np.pad(segment, (0, groups * _COUNTED_ROWS - len(segment))).reshape(groups, _COUNTED_ROWS)
+    numbers = np.empty(len(rows), np.int64)
+    for start in range(0, len(rows), 1 << 16):  # 4 MB of neighbours at a time
+        part = slice(start, start + (1 << 16))
+        own = segment[rows[part]]
+        neighbours = (padded[group[part]] == own[:, None]) & (np.arange(_COUNTED_ROWS) < place[part][:, None])
+        numbers[part] = before[group[part], own] + neighbours.sum(axis=1)
+    return numbers
+
+
+def read_lines(crawl: Path, generation: Generation, rows: np.ndarray) -> pa.LargeBinaryArray:
+    """The URLs of these rows (i64, any order, each once), a newline behind each, in the order asked; every segment is passed once."""
+    order = np.argsort(rows, kind="stable")
+    rising = rows[order]
+    segment = generation.rows["segment"]
+    numbers, owner = line_numbers(segment, rising), segment[rising]
+    parts, places = [], []
+    for place, (name, about) in enumerate(generation.texts.items()):
+        here = np.flatnonzero(owner == place)
+        if len(here):
+            parts += Segment(crawl / names.TEXT / name).read_lines(numbers[here] + about["first"])
+            places.append(here)
+    if sum(map(len, parts)) != len(rows):
+        raise Damaged(crawl / names.TEXT, f"expected texts of {len(rows)} URLs, found {sum(map(len, parts))}")
+    if not parts:
+        return pa.array([], LINES)
+    where = np.empty(len(rows), np.int64)
+    where[order[np.concatenate(places)]] = np.arange(len(rows))
+    return pa.chunked_array(parts).combine_chunks().take(pa.array(where))
+
+
+def read_urls(crawl: Path, generation: Generation, rows: np.ndarray) -> list[str]:
+    return [line[:-1].decode("utf-8", "replace") for line in read_lines(crawl, generation, rows).to_pylist()]

@@ -35,6 +35,7 @@ LINKS = "Ligacoes.parquet"
 TARGETS = "Alvos.parquet"
 REJECTED = "UrlsRejeitadas.parquet"
 AUX = "AUX.parquet"
+REFUSED = "UrlsRecusadas.parquet"
 REPORT = "report.json"
 
 __all__ = ["MANIFEST"]

@@ -2,8 +2,13 @@
 
 import pyarrow as pa
 
+from contract.accumulators import ACCUMULATORS, SHARED_NAMES
+
 KEYS = [("domain_key", pa.uint64()), ("url_key", pa.uint64()), ("server_key", pa.uint64())]
 ORDER = ("domain_key", "url_key")  # the order of every table keyed by URL but the list
+DISTINCT = ("url_key", "url")  # columns of such tables whose values hardly repeat
+TAKEN = tuple(f"{name}_taken" for name in SHARED_NAMES)  # what a row of the list takes along, and gives to its targets
+_TAKEN = [(name, pa.uint64()) for name in TAKEN]
 
 # Outcomes of a URL in a list; a URL of the list that is in no row was not reached.
 ANSWERED, FAILED, REFUSED = "answered", "failed", "refused"
@@ -16,7 +21,7 @@ def schema(*columns: tuple[str, pa.DataType], nullable: tuple[str, ...] = ()) ->
 
 URL_LIST = schema(
     ("order", pa.uint32()), ("url", pa.string()), *KEYS, ("depth", pa.uint8()), ("revisit", pa.bool_()), ("etag", pa.string()),
-    ("last_modified", pa.string()), ("payload_digest", pa.string()), ("fetched_at_ms", pa.int64()),
+    ("last_modified", pa.string()), ("payload_digest", pa.string()), ("fetched_at_ms", pa.int64()), *_TAKEN,
 )
 
 SERVERS = schema(
@@ -29,7 +34,7 @@ SERVERS = schema(
 
 COLLECTED = schema(
     *KEYS, ("url", pa.string()), ("depth", pa.uint8()), ("outcome", pa.string()), ("reason", pa.string()),
-    ("status", pa.uint16()), ("attempts", pa.uint8()), ("fetched_at_ms", pa.int64()), ("foreign", pa.bool_()),
+    ("status", pa.uint16()), ("attempts", pa.uint8()), ("fetched_at_ms", pa.int64()), ("foreign", pa.bool_()), *_TAKEN,
 )
 
 METADATA = schema(
@@ -46,8 +51,12 @@ METADATA = schema(
 
 UNKNOWN_DIGEST = bytes(16)  # content_digest of a revisit, whose content is not there to be read
 
-EXTRACTED = schema(*KEYS, ("url", pa.string()), ("depth", pa.uint8()), ("links_in", pa.uint32()))
+EXTRACTED = schema(
+    *KEYS, ("url", pa.string()), ("depth", pa.uint8()),
+    *((accumulator.name, {"u4": pa.uint32(), "u8": pa.uint64()}[accumulator.dtype]) for accumulator in ACCUMULATORS),
+)
 AUX = EXTRACTED
+REFUSED_ROWS = schema(("domain_key", pa.uint64()), ("url_key", pa.uint64()), ("links_in", pa.uint64()), ("rule", pa.uint8()))
 
 LINKS = schema(
     ("from_key", pa.uint64()), ("to_key", pa.uint64()), ("kinds", pa.uint32()), ("nofollow", pa.bool_()),

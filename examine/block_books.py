@@ -7,35 +7,38 @@ import numpy as np
 from contract import names
 from contract.aux_rows import may_hold
 from contract.blocks import in_interval, interval
-from contract.generation import Generation, open_generation
-from contract.log import CRAWL, SEED, State
-from contract.tables import AUX, COLLECTED, COLLECTED_STATE, EXTRACTED, METADATA, STATES
+from contract.generation import Generation, open_generation, read_urls
+from contract.log import ABSORB, CRAWL, SEED, State
+from contract.tables import AUX, COLLECTED, COLLECTED_STATE, EXTRACTED, METADATA, REFUSED_ROWS, STATES
 from contract.url import Keys, server_of
 from examine.findings import Findings
 from storage.publish import is_published, read_manifest
 from storage.tables import column, read_table
-from storage.text_segments import read_texts
 
 
 def check_generation(crawl: Path, block: int, blocks: int, generation: Generation, place: Path, keys: Keys, findings: Findings) -> None:
     rows, servers = generation.rows, generation.servers
     low, high = interval(block, blocks)
-    findings.rows("keys of a generation are sorted, each once", place, rows["key"][1:] <= rows["key"][:-1], "not above the row before")
-    server_keys = column(servers, "server_key")
-    findings.rows("servers are sorted, each once", place, server_keys[1:] <= server_keys[:-1], "not above the row before")
+    server_keys, domain_keys = column(servers, "server_key"), column(servers, "domain_key")
+    findings.rows("servers are sorted by domain", place, domain_keys[1:] < domain_keys[:-1], "below the row before")
+    findings.equal("each server once", place, len(np.unique(server_keys)), len(servers), "servers")
     findings.rows("every key is in its block", place, ~in_interval(column(servers, "domain_key"), low, high), "server of another block")
     findings.rows("states are known", place, rows["state"] >= len(STATES), "no such state")
-    bad_server = rows["server"] >= len(servers)
-    findings.rows("every URL has its server", place, bad_server, "no such server")
+    places = generation.places
+    bad_server = places >= len(servers)
+    bad_server[~bad_server] = np.bincount(places[~bad_server], minlength=len(servers))[places[~bad_server]] != column(servers, "known")[places[~bad_server]]
+    findings.rows("every URL has its server", place, bad_server, "no such server, or one that knows another number of URLs")
     if bad_server.any():
         return
-    texts = [text.decode("utf-8", "replace") for text in read_texts(crawl / names.TEXT, names.segment, rows["text"])]
-    names_of_servers = column(servers, "server")[rows["server"]]
+    domain = domain_keys[places]
+    rising = (domain[1:] > domain[:-1]) | ((domain[1:] == domain[:-1]) & (rows["key"][1:] > rows["key"][:-1]))
+    findings.rows("keys of a generation are sorted, each once", place, ~rising, "not above the row before")
+    texts = read_urls(crawl, generation, np.arange(len(generation)))
+    names_of_servers = column(servers, "server")[places]
     wrong = np.array([keys.of(text) for text in texts], np.uint64) != rows["key"]
     wrong |= np.array([server_of(text) for text in texts], object) != names_of_servers
     findings.rows("every text is that of its key and server", place, wrong.astype(bool), "the text is another URL")
-    collected = rows["key"][rows["state"] == COLLECTED_STATE]
-    findings.equal("the side set is that of the collected URLs", place, np.array_equal(collected, generation.side["key"]), True, "keys")
+    findings.equal("the side set is that of the collected URLs", place, generation.side.rows, int((rows["state"] == COLLECTED_STATE).sum()), "rows")
 
 
 def check_side(crawl: Path, generation: Generation, place: Path, findings: Findings) -> None:
@@ -48,7 +51,7 @@ def check_side(crawl: Path, generation: Generation, place: Path, findings: Findi
             here = np.flatnonzero(cycles == cycle)
             row = np.asarray(generation.side["row"])[here].astype(np.int64)
             wrong = row >= len(found)
-            wrong[~wrong] = found[row[~wrong]] != np.asarray(generation.side["key"])[here][~wrong]
+            wrong[~wrong] = found[row[~wrong]] != generation.collected_keys[here][~wrong]
             findings.rows("collected URLs point at their metadata", place, wrong, f"not the URL in {path}")
 
 
@@ -78,7 +81,13 @@ def check_position(crawl: Path, log: State, found: Found, findings: Findings) ->
     place = crawl / names.LOG / names.log_entry(log.length - 1)
     entries = [entry for entry in log.entries if entry is not None]
     brought = [found.of(entry.kind, entry.cycle) for entry in entries if entry.kind in (CRAWL, SEED)]
-    known, links_in = [], 0
+    known, links_in = [np.empty(0, np.uint64)], 0
+    for entry in entries:
+        if entry.kind in (CRAWL, ABSORB):
+            path = crawl / names.cycle(entry.cycle) / names.VERIFIER / names.REFUSED
+            refused = read_table(path, REFUSED_ROWS)
+            known.append(column(refused, "url_key"))
+            links_in += int(column(refused, "links_in").sum(dtype=np.uint64))
     for block in range(log.blocks):
         generation = open_generation(crawl, block, log.generation(block))
         known.append(np.asarray(generation.rows["key"]))
@@ -89,13 +98,13 @@ def check_position(crawl: Path, log: State, found: Found, findings: Findings) ->
             mine = in_interval(column(aux, "domain_key"), low, high)
             known.append(column(aux, "url_key")[mine])
             links_in += int(column(aux, "links_in")[mine].sum(dtype=np.uint64))
-    findings.equal("links in of R and AUX = links in of all cycles", place, links_in, sum(number for _, number in brought), "sums")
-    have = np.unique(np.concatenate([np.empty(0, np.uint64), *known]))
+    findings.equal("links in of R, AUX and refused = links in of all cycles", place, links_in, sum(number for _, number in brought), "sums")
+    have = np.unique(np.concatenate(known))
     want = np.unique(np.concatenate([np.empty(0, np.uint64), *(part for part, _ in brought)]))
     missing, extra = np.setdiff1d(want, have), np.setdiff1d(have, want)
-    findings.hold("keys of R and AUX = keys of all cycles and seeds", len(want))
+    findings.hold("keys of R, AUX and refused = keys of all cycles and seeds", len(want))
     if len(missing) or len(extra):
-        findings.deny("keys of R and AUX = keys of all cycles and seeds", place,
+        findings.deny("keys of R, AUX and refused = keys of all cycles and seeds", place,
                       f"{len(missing)} lost, {len(extra)} from nowhere, first {[*missing[:1], *extra[:1]]}")
 
 

@@ -85,7 +85,8 @@ def check_merge(place: Path, counts: dict, findings: Findings) -> None:
 
 def check_sets(place: Path, merged: dict, findings: Findings) -> None:
     sets = ("repeated", "already_collected", "collected_now", "known_uncollected", "new")
-    findings.equal("rows merged = the four sets + repeated", place, merged["rows_merged"], sum(merged[name] for name in sets), "rows, sets")
+    findings.equal("rows merged = the four sets + repeated + refused by rule", place, merged["rows_merged"],
+                   sum(merged[name] for name in sets) + merged["refused_linked"], "rows, sets")
     findings.equal("R after = R before + new", place, merged["known"], merged["known_before"] + merged["new"] + merged["foreign_new"], "URLs")
 
 

@@ -11,16 +11,17 @@ import pyarrow.parquet as pq
 from contract import names
 from contract.dictionary import read_dictionary
 from contract.errors import Usage
-from contract.generation import SERVERS_FILE, Generation, open_generation
+from contract.generation import SERVERS_FILE, Generation, open_generation, read_urls
 from contract.log import positions, read_entry
 from contract.tables import STATES
 from contract.warc import ANSWERS, PageReader, parse_response
 from storage.arrays import read_small_array
+from storage.columns import PACKED, read_packed
 from storage.errors import Damaged
 from storage.frames import dictionary_id
 from storage.publish import is_published, read_manifest
 from storage.tables import column
-from storage.text_segments import Segment, read_texts
+from storage.text_segments import Segment
 
 Rows = Iterator[dict]
 GENERATION_CHUNK_ROWS = 10_000
@@ -37,6 +38,9 @@ def read_any(path: Path) -> tuple[str, Rows]:
         return read_parquet(path)
     if name.endswith(".npy"):
         array = read_small_array(path)
+        return f"{path}: {len(array)} rows of {array.dtype}", ({"row": row, "value": plain(value)} for row, value in enumerate(array))
+    if name.endswith(PACKED):
+        array = read_packed(path)
         return f"{path}: {len(array)} rows of {array.dtype}", ({"row": row, "value": plain(value)} for row, value in enumerate(array))
     if name.endswith(".zst"):
         return f"{path}: text", iterate_text(path)
@@ -76,11 +80,11 @@ def iterate_generation(crawl: Path, generation: Generation) -> Rows:
     servers = column(generation.servers, "server")
     for start in range(0, len(generation), GENERATION_CHUNK_ROWS):
         part = {name: array[start:start + GENERATION_CHUNK_ROWS] for name, array in generation.rows.items()}
-        texts = read_texts(crawl / names.TEXT, names.segment, part["text"])
-        for row, text in enumerate(texts):
-            yield {"url": text.decode("utf-8", "replace"), "state": STATES[part["state"][row]], "depth": int(part["depth"][row]),
+        urls = read_urls(crawl, generation, np.arange(start, start + len(part["key"])))
+        for row, url in enumerate(urls):
+            yield {"url": url, "state": STATES[part["state"][row]], "depth": int(part["depth"][row]),
                    "links_in": int(part["links_in"][row]), "attempts": int(part["attempts"][row]),
-                   "server": servers[part["server"][row]], "key": int(part["key"][row])}
+                   "server": servers[generation.places[start + row]], "key": int(part["key"][row])}
 
 
 def iterate_cycle(path: Path) -> Rows:

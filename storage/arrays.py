@@ -75,3 +75,23 @@ def rank_in_run(values: np.ndarray) -> np.ndarray:
     starts = starts_of_runs(values)
     lengths = np.diff(np.append(starts, len(values)))
     return np.arange(len(values)) - np.repeat(starts, lengths)
+
+
+def search_runs(keys: np.ndarray, low: np.ndarray, high: np.ndarray, among: np.ndarray) -> np.ndarray:
+    """For each key (u64) the first place in among[low:high] (u64, rising) that is not below it, as i64; `high` where there is none.
+
+    Runs are halved all together: as many steps as the longest needs, each on the keys that are not yet found.
+    """
+    found = low.astype(np.int64)
+    todo = np.flatnonzero(low < high)
+    begin, end, wanted = found[todo], high[todo].astype(np.int64), keys[todo]
+    while len(todo):
+        middle = (begin + end) >> 1
+        below = among[middle] < wanted
+        begin, end = np.where(below, middle + 1, begin), np.where(below, end, middle)
+        is_open = begin < end
+        if not is_open.all():
+            is_done = ~is_open
+            found[todo[is_done]] = begin[is_done]
+            todo, begin, end, wanted = todo[is_open], begin[is_open], end[is_open], wanted[is_open]
+    return found

@@ -165,13 +165,16 @@ def confirm_published(folder: Path) -> bool:
 
 
 @contextmanager
-def publishing(folder: Path, *, resume: bool = False) -> Iterator[dict]:
+def publishing(folder: Path, *, resume: bool = False, again: bool = False) -> Iterator[dict]:
     """Gives a manifest to fill in while files are written to the folder; publishes both on leaving.
 
-    What an earlier attempt left there is removed first, unless it is to be resumed. An exception publishes nothing.
+    What an earlier attempt left there is removed first, unless it is to be resumed. An exception publishes nothing. `again` makes a folder
+    anew that an attempt of the same work, which did not come to its end, has published: nothing rests on it yet.
     """
     if is_published(folder):
-        raise FileExistsError(errno.EEXIST, "already published", str(folder))
+        if not again:
+            raise FileExistsError(errno.EEXIST, "already published", str(folder))
+        unpublish(folder)
     if folder.exists() and not resume:
         shutil.rmtree(folder)
     make_folder(folder)

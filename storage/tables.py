@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import xxhash
 
 from storage.errors import Damaged, UnknownFormat
 
@@ -13,12 +14,62 @@ ROW_GROUP_ROWS = 8192  # the grain at which a reader may pick its slice
 _FORMAT_KEY = b"coletor.format"
 
 
-def write_table(path: Path, table: pa.Table) -> None:
-    stamped = table.replace_schema_metadata({_FORMAT_KEY: str(FORMAT).encode()})
-    pq.write_table(
-        stamped, path, row_group_size=ROW_GROUP_ROWS, compression="zstd", compression_level=3, version="2.6",
-        data_page_version="1.0", store_schema=True, write_statistics=True, write_page_checksum=True,
-    )
+class TableWriter:
+    """Writes a table piece by piece; however it is cut, the same rows are the same bytes.
+
+    `distinct` names columns whose values hardly repeat: they get no dictionary, and their file is smaller and sooner written.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema, distinct: tuple[str, ...] = ()):
+        self._schema = schema.with_metadata({_FORMAT_KEY: str(FORMAT).encode()})
+        dictionaries = [field.name for field in schema if field.name not in distinct] if distinct else True
+        self._writer = pq.ParquetWriter(
+            path, self._schema, compression="zstd", compression_level=3, version="2.6", data_page_version="1.0", store_schema=True,
+            write_statistics=True, write_page_checksum=True, use_dictionary=dictionaries,
+        )
+        self._rest: list[pa.Table] = []
+        self._rest_rows = 0
+
+    def append(self, table: pa.Table) -> None:
+        self._rest.append(table)
+        self._rest_rows += len(table)
+        whole = self._rest_rows - self._rest_rows % ROW_GROUP_ROWS
+        if whole:
+            rows = pa.concat_tables(self._rest)
+            self._writer.write_table(rows.slice(0, whole).cast(self._schema), row_group_size=ROW_GROUP_ROWS)
+            self._rest, self._rest_rows = [rows.slice(whole)], len(rows) - whole
+
+    def close(self) -> None:
+        if self._rest_rows:
+            self._writer.write_table(pa.concat_tables(self._rest).cast(self._schema), row_group_size=ROW_GROUP_ROWS)
+        self._writer.close()
+
+
+def write_table(path: Path, table: pa.Table, distinct: tuple[str, ...] = ()) -> None:
+    writer = TableWriter(path, table.schema, distinct)
+    writer.append(table)
+    writer.close()
+
+
+def footer_digest(path: Path) -> str:
+    """A checksum of what a Parquet file says of itself: with it and the checksums of pages, a part can be trusted without the rest."""
+    with open(path, "rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - 8))
+        length = int.from_bytes(file.read(4), "little") + 8
+        if length > size:
+            raise Damaged(path, f"expected a Parquet file, found a footer of {length} bytes in {size}", size)
+        file.seek(size - length)
+        return xxhash.xxh3_128_hexdigest(file.read(length))
+
+
+def verify_footer(path: Path, digest: str) -> None:
+    try:
+        found = footer_digest(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise Damaged(path, "expected a file, found none") from None
+    if found != digest:
+        raise Damaged(path, f"expected a footer with checksum {digest}, found {found}")
 
 
 def open_table(path: Path, schema: pa.Schema) -> pq.ParquetFile:
@@ -39,12 +90,16 @@ def open_table(path: Path, schema: pa.Schema) -> pq.ParquetFile:
 def read_table(path: Path, schema: pa.Schema, columns: list[str] | None = None,
                row_groups: list[int] | None = None) -> pa.Table:
     with open_table(path, schema) as file:
-        try:
-            if row_groups is None:
-                return file.read(columns=columns).combine_chunks()
-            return file.read_row_groups(row_groups, columns=columns).combine_chunks()
-        except (pa.ArrowException, OSError) as error:
-            raise Damaged(path, f"expected Parquet pages, found {_one_line(error)}") from None
+        return read_groups(path, file, row_groups, columns)
+
+
+def read_groups(path: Path, file: pq.ParquetFile, row_groups: list[int] | None, columns: list[str] | None = None) -> pa.Table:
+    """Those row groups of an open table, all where none are named."""
+    try:
+        table = file.read(columns=columns) if row_groups is None else file.read_row_groups(row_groups, columns=columns)
+        return table.combine_chunks()
+    except (pa.ArrowException, OSError) as error:
+        raise Damaged(path, f"expected Parquet pages, found {_one_line(error)}") from None
 
 
 def read_some_columns(path: Path, schema: pa.Schema, columns: list[str]) -> pa.Table:
@@ -71,4 +126,7 @@ def _one_line(error: Exception) -> str:
 
 def fixed_bytes(table: pa.Table, name: str, width: int) -> np.ndarray:
     """A column of fixed-width bytes as a numpy array of void."""
-    return np.frombuffer(b"".join(table.column(name).to_pylist()), f"V{width}")
+    array = table.column(name).combine_chunks()
+    if not len(array):
+        return np.empty(0, f"V{width}")
+    return np.frombuffer(array.buffers()[1], f"V{width}")[array.offset:array.offset + len(array)]

@@ -1,64 +1,111 @@
-"""Text that is written once and read by position: a segment is a file that `zstdcat` prints.
+"""Texts that are written once and read by their number: a segment is a file that `zstdcat` prints, one text a line.
 
-A segment is a row of zstd frames of about 64 KiB of text, then one skippable frame with the index (for each
-frame: where its text begins, where its bytes begin), then the index's length. A position is
-`segment << 32 | offset of the text`. Texts are stored with a newline behind each, so that a text without
-newlines needs no length; `read_texts` takes lengths for the others.
+A segment is a row of zstd frames of about 64 KiB of lines, then frames of blobs (texts that may hold newlines), then an
+index: for each frame the number of its first line, where its text begins and where its bytes begin. A line is found
+by its number, a blob by its position `segment << 32 | offset of the text` and its length.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from storage.errors import Damaged
-from storage.frames import Broken, Members, TooLong, Torn, Zstd, skippable
+from storage.frame_index import pack_index, read_index
+from storage.frames import Broken, Members, TooLong, Torn, Zstd
 
 FRAME_BYTES = 64 << 10
+FRAMES_AT_ONCE = 256  # 16 MiB of text: what is packed or unpacked at a time
 TEXT_MAX_BYTES = 64 << 20  # a frame's limit when reading: far above any URL or robots.txt
 NO_TEXT = np.uint64(0xFFFFFFFFFFFFFFFF)
-TO_NEWLINE = -1
+LINES = pa.large_binary()
 
 
-def write_segment(path: Path, number: int, texts: Iterable[bytes]) -> np.ndarray:
-    """Writes the texts in their order; returns the position (u64) of each."""
-    compressor = Zstd()
-    offsets: list[int] = []
-    text_starts: list[int] = []
-    file_starts: list[int] = []
-    pending: list[bytes] = []
-    pending_bytes = text_end = 0
-    with open(path, "xb") as file:
-        def flush():
-            nonlocal pending, pending_bytes
-            if pending:
-                text_starts.append(text_end - pending_bytes)
-                file_starts.append(file.tell())
-                file.write(compressor.compress(b"".join(pending)))
-                pending, pending_bytes = [], 0
-
-        for text in texts:
-            offsets.append(text_end)
-            pending += (text, b"\n")
-            pending_bytes += len(text) + 1
-            text_end += len(text) + 1
-            if pending_bytes >= FRAME_BYTES:
-                flush()
-        flush()
-        index = np.array([text_starts, file_starts], "<u8").tobytes()
-        file.write(skippable(index + len(index).to_bytes(8, "little")))
-    if text_end >= 1 << 32:
-        raise ValueError("a segment holds at most 4 GiB of text")
-    return (np.uint64(number) << np.uint64(32)) | np.array(offsets, np.uint64)
+def data_of(lines: pa.LargeBinaryArray) -> tuple[np.ndarray, np.ndarray]:
+    """(offsets i64 of n + 1, bytes u8 that they point into) of an array of lines."""
+    _, offsets, data = lines.buffers()
+    ends = np.frombuffer(offsets, np.int64)[lines.offset:lines.offset + len(lines) + 1] if len(lines) else np.zeros(1, np.int64)
+    return ends, np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
 
 
-def segments_of(positions: np.ndarray) -> np.ndarray:
-    """The distinct segment numbers that the positions (u64, NO_TEXT passed over) lie in, sorted."""
-    return np.unique(positions[positions != NO_TEXT] >> np.uint64(32))
+def lines_at(offsets: np.ndarray, data: np.ndarray) -> pa.LargeBinaryArray:
+    return pa.LargeBinaryArray.from_buffers(LINES, len(offsets) - 1, [None, pa.py_buffer(np.ascontiguousarray(offsets, np.int64)), pa.py_buffer(data)])
+
+
+class SegmentWriter:
+    """Appends lines, then blobs, to a new segment."""
+
+    def __init__(self, path: Path, number: int):
+        self._file = open(path, "xb")
+        self._number = number
+        self._zstd = Zstd()
+        self._pending: list[np.ndarray] = []  # lines behind each other, less than a frame
+        self._pending_lines = self._pending_bytes = 0
+        self._index: tuple[list[int], list[int], list[int]] = ([], [], [])
+        self._text_end = self._file_end = 0
+        self.lines = 0
+
+    def append(self, lines: pa.LargeBinaryArray) -> None:
+        """Adds lines, each with its newline at the end."""
+        offsets, data = data_of(lines)
+        for start in range(0, len(lines), 1 << 20):
+            self._append(offsets[start:start + (1 << 20) + 1], data)
+
+    def _append(self, offsets: np.ndarray, data: np.ndarray) -> None:
+        # A frame ends with the line that brings it to FRAME_BYTES, also where that began in an earlier call.
+        ends = self._pending_bytes + offsets - offsets[0]
+        cuts, frame_start = [0], 0
+        while ends[-1] - frame_start >= FRAME_BYTES:
+            cuts.append(int(np.searchsorted(ends, frame_start + FRAME_BYTES)))
+            frame_start = ends[cuts[-1]]
+        frames, counts = [], []
+        for low, high in zip(cuts, cuts[1:]):
+            piece = data[offsets[low]:offsets[high]]
+            frames.append(np.concatenate([*self._pending, piece]) if self._pending else piece)
+            counts.append(self._pending_lines + high - low)
+            self._pending, self._pending_lines, self._pending_bytes = [], 0, 0
+        rest = data[offsets[cuts[-1]]:offsets[-1]]
+        if len(rest):
+            self._pending.append(rest.copy())
+            self._pending_lines += len(offsets) - 1 - cuts[-1]
+            self._pending_bytes += len(rest)
+        self._write(frames, counts)
+
+    def _write(self, frames: list, counts: list[int]) -> None:
+        for start in range(0, len(frames), FRAMES_AT_ONCE):
+            group = frames[start:start + FRAMES_AT_ONCE]
+            for frame, count, packed in zip(group, counts[start:], self._zstd.compress_each([memoryview(frame) for frame in group])):
+                for row, value in zip(self._index, (self.lines, self._text_end, self._file_end)):
+                    row.append(value)
+                self._file.write(packed)
+                self.lines += count
+                self._text_end += len(frame)
+                self._file_end += len(packed)
+
+    def close(self, blobs: list[bytes]) -> np.ndarray:
+        """Adds the blobs and the index; returns the position (u64) of each blob."""
+        if self._pending:
+            self._write([np.concatenate(self._pending)], [self._pending_lines])
+        positions, frame, frame_bytes = [], [], 0
+        for blob in blobs:
+            positions.append(self._text_end + frame_bytes)
+            frame += (blob, b"\n")
+            frame_bytes += len(blob) + 1
+            if frame_bytes >= FRAME_BYTES:
+                self._write([b"".join(frame)], [0])
+                frame, frame_bytes = [], 0
+        if frame:
+            self._write([b"".join(frame)], [0])
+        if positions and positions[-1] >= 1 << 32:
+            raise ValueError("a segment with blobs holds at most 4 GiB of text")
+        self._file.write(pack_index(*self._index))
+        self._file.close()
+        return (np.uint64(self._number) << np.uint64(32)) | np.array(positions, np.uint64)
 
 
 class Segment:
-    """One segment, open for reading; keeps the last frame at hand, so ask in rising order."""
+    """One segment, open for reading."""
 
     def __init__(self, path: Path):
         self._path = path
@@ -66,55 +113,64 @@ class Segment:
             self._data = memoryview(path.read_bytes() if path.stat().st_size < 1 << 20 else np.memmap(path, "u1", "r"))
         except FileNotFoundError:
             raise Damaged(path, "expected a segment of text, found no file") from None
-        size = len(self._data)
-        length = int.from_bytes(self._data[size - 8:], "little") if size >= 16 else -1
-        if not 0 <= length <= size - 16 or length % 16:
-            raise Damaged(path, "expected an index at the end, found none", size)
-        index = np.frombuffer(self._data[size - 8 - length:size - 8], "<u8").reshape(2, -1)
-        self._text_starts, self._file_starts = index
-        try:
-            self._members = Members(self._data)
-        except (Torn, Broken) as error:
-            raise Damaged(path, str(error) or "expected a frame, found a part of one", 0) from None
-        self._frame = -1
-        self._text = b""
+        self._first_lines, self._text_starts, self._file_starts = (row.astype(np.int64) for row in read_index(path, self._data, 3))
+        self._members = Members(self._data)
 
-    def frame_texts(self):
+    def frame_texts(self) -> Iterator[bytes]:
         """All text, frame by frame."""
-        for frame in range(len(self._text_starts)):
-            self._load(frame)
-            yield self._text
+        return map(self._load, range(len(self._file_starts)))
 
-    def read(self, offset: int, length: int) -> bytes:
-        frame = int(np.searchsorted(self._text_starts, np.uint64(offset), "right")) - 1
-        if frame < 0:
-            raise Damaged(self._path, f"expected text at offset {offset}, found an empty segment")
-        if frame != self._frame:
-            self._load(frame)
-        begin = offset - int(self._text_starts[frame])
-        end = self._text.find(b"\n", begin) if length == TO_NEWLINE else begin + length
-        if not 0 <= begin <= end <= len(self._text):
+    def read_lines(self, numbers: np.ndarray) -> Iterator[pa.LargeBinaryArray]:
+        """The lines of these numbers (i64, rising, each once), with their newlines, some at a time; each frame is read once."""
+        frames = np.searchsorted(self._first_lines, numbers, "right") - 1
+        if len(numbers) and (frames[0] < 0 or numbers[0] < 0):
+            raise Damaged(self._path, f"expected line {numbers[0]}, found none")
+        needed = np.unique(frames)
+        for start in range(0, len(needed), FRAMES_AT_ONCE):
+            group = needed[start:start + FRAMES_AT_ONCE]
+            low, high = np.searchsorted(frames, (group[0], group[-1] + 1))
+            yield self._pick(group, numbers[low:high], frames[low:high])
+
+    def _pick(self, group: np.ndarray, numbers: np.ndarray, frames: np.ndarray) -> pa.LargeBinaryArray:
+        contents = [np.frombuffer(self._load(frame), np.uint8) for frame in group.tolist()]
+        data = np.concatenate(contents)
+        offsets = np.concatenate(([0], np.flatnonzero(data == ord("\n")) + 1))
+        ends = np.cumsum([len(content) for content in contents])
+        first_here = np.concatenate(([0], np.searchsorted(offsets, ends)))[:-1]  # line of `data` that each frame begins with
+        place = first_here[np.searchsorted(group, frames)] + numbers - self._first_lines[frames]
+        if len(place) and place[-1] >= len(offsets) - 1:
+            raise Damaged(self._path, f"expected line {numbers[-1]}, found the end of its frame")
+        return lines_at(offsets, data).take(pa.array(place))
+
+    def read_blob(self, offset: int, length: int) -> bytes:
+        frame = int(np.searchsorted(self._text_starts, offset, "right")) - 1
+        text = self._load(frame) if frame >= 0 else b""
+        begin = offset - int(self._text_starts[frame]) if frame >= 0 else 0
+        if begin + length > len(text):
             raise Damaged(self._path, f"expected a text at offset {offset}, found the end of its frame")
-        return self._text[begin:end]
+        return text[begin:begin + length]
 
-    def _load(self, frame: int) -> None:
+    def _load(self, frame: int) -> bytes:
         start = int(self._file_starts[frame])
         try:
-            self._text, _ = self._members.read(start, TEXT_MAX_BYTES)
+            return self._members.read(start, TEXT_MAX_BYTES)[0]
         except (Torn, Broken, TooLong) as error:
             raise Damaged(self._path, str(error) or "expected a whole frame, found the end", start) from None
-        self._frame = frame
 
 
-def read_texts(folder: Path, name_of, positions: np.ndarray, lengths: np.ndarray | None = None) -> list[bytes]:
-    """The texts at the positions, in the order asked; each frame is read once. `name_of` names a segment's file."""
-    texts: list[bytes] = [b""] * len(positions)
+def read_blobs(folder: Path, name_of, positions: np.ndarray, lengths: np.ndarray) -> list[bytes]:
+    """The blobs at these positions (u64), in the order asked. `name_of` names a segment's file."""
+    blobs: list[bytes] = [b""] * len(positions)
     segment, opened = -1, None
     for place in np.argsort(positions, kind="stable").tolist():
         position = int(positions[place])
         if position >> 32 != segment:
             segment = position >> 32
             opened = Segment(folder / name_of(segment))
-        length = TO_NEWLINE if lengths is None else int(lengths[place])
-        texts[place] = opened.read(position & 0xFFFFFFFF, length)
-    return texts
+        blobs[place] = opened.read_blob(position & 0xFFFFFFFF, int(lengths[place]))
+    return blobs
+
+
+def segments_of(positions: np.ndarray) -> np.ndarray:
+    """The distinct segment numbers of blobs (u64, NO_TEXT passed over), sorted."""
+    return np.unique(positions[positions != NO_TEXT] >> np.uint64(32))

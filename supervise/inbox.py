@@ -6,15 +6,16 @@ import numpy as np
 import pyarrow as pa
 
 from contract import aux_rows, names
+from contract.accumulators import SEED_CASH
 from contract.canonical import Canonical
 from contract.config import Config
 from contract.log import ABANDON, SEED, Entry, commit
 from contract.plan import Plan, write_plan
 from contract.seeds import parse_lines, read_lines
-from contract.tables import AUX
+from contract.tables import AUX, DISTINCT
 from contract.url import Keys, server_of
 from storage.publish import confirm_published, encode_json, is_published, publishing, sync_folder
-from storage.tables import column, write_table
+from storage.tables import column, footer_digest, write_table
 from supervise.books import Books, now_ms
 
 
@@ -48,12 +49,12 @@ def commit_seeds(books: Books, cycle: int, path: Path, config: Config) -> int:
         table, bad = read_seeds(path, books.crawl.keys(), Canonical(config.url))
         rows = len(table)
         with publishing(folder) as manifest:
-            write_table(folder / names.AUX, table)
+            write_table(folder / names.AUX, table, DISTINCT)
             report = {"kind": SEED, "cycle": cycle, "new": rows, "bad_lines": bad}
             (folder / names.REPORT).write_bytes(encode_json({"format": 1, **report}))
             manifest |= {
                 "stage": names.VERIFIER, "cycle": cycle, "counts": report,
-                "aux": aux_rows.summarise(column(table, "domain_key")),
+                "aux": {**aux_rows.summarise(column(table, "domain_key")), "footer": footer_digest(folder / names.AUX)},
             }
     commit(books.path, Entry(SEED, cycle, books.log.blocks, inbox=path.name))
     books.refresh()
@@ -77,7 +78,7 @@ def read_seeds(path: Path, keys: Keys, canonical: Canonical) -> tuple[pa.Table, 
         "url_key": pa.array([keys.of(url) for url in urls], pa.uint64()),
         "server_key": pa.array([server.key for server in servers], pa.uint64()),
         "url": pa.array(urls, pa.string()),
-        "depth": np.zeros(len(urls), np.uint8), "links_in": np.zeros(len(urls), np.uint32),
+        "depth": np.zeros(len(urls), np.uint8), "links_in": np.zeros(len(urls), np.uint32), "cash": np.full(len(urls), SEED_CASH, np.uint64),
     }, schema=AUX)
     order = np.lexsort((column(table, "url_key"), column(table, "domain_key")))
     return table.take(pa.array(order)), sum(bool(line.problem) for line in lines)

@@ -77,9 +77,9 @@ class SmallCrawl:
         for url, page in pages.items():
             for link in set(page.links):
                 found.setdefault(link, []).append(min(255, depth.get(url, 0) + 1))
-        extracted = [{**self.keyed(url), "depth": min(depths), "links_in": len(depths)} for url, depths in found.items()]
+        extracted = [{**self.keyed(url), "depth": min(depths), "links_in": len(depths), "cash": 0} for url, depths in found.items()]
         collected = [{**self.keyed(url), "depth": depth.get(url, 0), "outcome": page.outcome, "reason": page.reason, "status": 200, "attempts": 1,
-                      "fetched_at_ms": NOW_MS, "foreign": url in foreign} for url, page in pages.items()]
+                      "fetched_at_ms": NOW_MS, "foreign": url in foreign, "cash_taken": 0} for url, page in pages.items()]
         metadata = [{**dict.fromkeys(METADATA.names, 0), **{name: "" for name in METADATA.names if METADATA.field(name).type == pa.string()},
                      **{name: False for name in METADATA.names if METADATA.field(name).type == pa.bool_()}, **self.keyed(url), "content_digest": bytes(16), "parsed": True, "fetched_at_ms": NOW_MS}
                     for url, page in pages.items() if page.outcome == ANSWERED]

@@ -45,7 +45,7 @@ from contract.crawl_folder import LATEST_MS, CrawlFolder, hold_lock, open_folder
 from contract.errors import BadInput, Usage
 from contract.plan import CRAWL, Plan, read_plan
 from contract.stage import Progress, describe_inputs, expect_ours, live_with_supervisor, open_inputs
-from contract.tables import SERVERS, URL_LIST
+from contract.tables import DISTINCT, SERVERS, URL_LIST
 from contract.url import Keys
 from contract.warc import PageReader, parse_date
 from stages.extractor.chunks import cut_file
@@ -226,7 +226,7 @@ def publish(folder: Path, extraction: Extraction, damaged_files: int, about: dic
     books = {**extraction.books(tables), "damaged_files": damaged_files}
     with publishing(folder) as manifest:
         for name, table in tables.items():
-            write_table(folder / name, table)
+            write_table(folder / name, table, tuple(column for column in DISTINCT if column in table.column_names))
         manifest |= {"stage": NAME, **about, "counts": books}
     return books
 

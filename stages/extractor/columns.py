@@ -82,7 +82,7 @@ class LinkRows:
             "domain_key": np.array([server.domain_key for server in servers], np.uint64), "url_key": url_key,
             "server_key": np.array([server.key for server in servers], np.uint64), "url": pa.array(urls, pa.string()),
             "depth": np.minimum.reduceat(depth, starts) if len(starts) else depth,
-            "links_in": np.diff(np.append(starts, len(order))).astype(np.uint32),
+            "links_in": np.diff(np.append(starts, len(order))).astype(np.uint32), "cash": np.zeros(len(urls), np.uint64),
         }, schema=EXTRACTED)
         return sort_by(table, ORDER)
 

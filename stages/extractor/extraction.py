@@ -86,7 +86,7 @@ class Extraction:
         server = self._keys.server(exchange.server)
         self._collected.append((
             server.domain_key, self._keys.of(url), server.key, url, depth or 0, exchange.outcome, exchange.reason, exchange.message.status,
-            min(attempts, ATTEMPTS_MAX), exchange.started_at_ms, depth is None,
+            min(attempts, ATTEMPTS_MAX), exchange.started_at_ms, depth is None, 0,
         ))
         return True
 

@@ -22,16 +22,16 @@ from contract import names
 from contract.command import make_parser, run, setting_aside
 from contract.crawl_folder import hold_lock, open_folder
 from contract.errors import Usage
-from contract.generation import Generation, open_generation
+from contract.generation import Generation, open_generation, read_urls
 from contract.log import CRAWL
 from contract.plan import Plan, read_plan
 from contract.robots_groups import read_sitemaps
 from contract.stage import expect_ours, live_with_supervisor
-from contract.tables import SERVERS, URL_LIST
+from contract.tables import DISTINCT, SERVERS, TAKEN, URL_LIST
 from stages.scheduler.choice import choose, server_caps
 from storage.publish import is_published, publishing
 from storage.tables import column, write_table
-from storage.text_segments import NO_TEXT, read_texts
+from storage.text_segments import NO_TEXT, read_blobs
 
 NAME = names.SCHEDULER
 
@@ -57,7 +57,7 @@ def main() -> None:
         generation = open_generation(crawl.path, plan.block, plan.generation)
         listed, servers = make_list(crawl.path, plan, generation)
         with publishing(folder) as manifest:
-            write_table(folder / names.URL_LIST, listed)
+            write_table(folder / names.URL_LIST, listed, DISTINCT)
             write_table(folder / names.SERVERS, servers)
             manifest |= {"stage": NAME, "cycle": plan.cycle, "block": plan.block, "generation": plan.generation,
                          "config_digest": plan.config.digest(), "inputs": {},
@@ -68,14 +68,13 @@ def main() -> None:
 def make_list(crawl: Path, plan: Plan, generation: Generation) -> tuple[pa.Table, pa.Table]:
     table = {name: column(generation.servers, name) for name in ("delay_ms", "due_at_ms", "given_up", "server_key", "domain_key")}
     caps = server_caps(table, plan.now_ms, plan.config)
-    chosen = choose(generation.rows, caps, plan.config.scheduler.list_max_urls)
-    texts = read_texts(crawl / names.TEXT, names.segment, generation.rows["text"][chosen])
-    server = generation.rows["server"][chosen]
+    chosen = choose(generation.rows, generation.places, caps, plan.config.scheduler.list_max_urls)
+    server = generation.places[chosen]
     listed = pa.table({
-        "order": np.arange(len(chosen), dtype=np.uint32), "url": pa.array([text.decode() for text in texts], pa.string()),
+        "order": np.arange(len(chosen), dtype=np.uint32), "url": pa.array(read_urls(crawl, generation, chosen), pa.string()),
         "domain_key": table["domain_key"][server], "url_key": generation.rows["key"][chosen],
         "server_key": table["server_key"][server], "depth": generation.rows["depth"][chosen],
-        **no_revisits(len(chosen)),
+        **no_revisits(len(chosen)), **{name: np.zeros(len(chosen), np.uint64) for name in TAKEN},
     }, schema=URL_LIST)
     return listed, known_servers(crawl, generation.servers.take(pa.array(np.unique(server))))
 
@@ -90,7 +89,7 @@ def known_servers(crawl: Path, servers: pa.Table) -> pa.Table:
     """Servidores: what the block knows of these servers, the text of robots.txt put in, and the sitemaps that it names."""
     position = column(servers, "robots_text")
     has = np.flatnonzero(position != NO_TEXT)
-    texts = read_texts(crawl / names.TEXT, names.segment, position[has], column(servers, "robots_length")[has])
+    texts = read_blobs(crawl / names.TEXT, names.segment, position[has], column(servers, "robots_length")[has])
     robots: list[bytes | None] = [None] * len(servers)
     for place, text in zip(has.tolist(), texts):
         robots[place] = text

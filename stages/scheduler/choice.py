@@ -1,5 +1,7 @@
 """Which URLs go into a list and in which order; pure, on columns alone."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from contract.config import Config
@@ -16,16 +18,16 @@ def server_caps(servers: dict, now_ms: int, config: Config) -> np.ndarray:
     return caps
 
 
-def choose(rows: dict, caps: np.ndarray, most: int) -> np.ndarray:
+def choose(rows: Mapping[str, np.ndarray], places: np.ndarray, caps: np.ndarray, most: int) -> np.ndarray:
     """Rows for the list, in its order: the k-th URL of every server comes before the (k+1)-th of any.
 
-    So servers are spread through the list, and where it is full every server has had its turn. Within a server the
+    `places` has the server of each row. So servers are spread through the list, and where it is full every server has had its turn. Within a server the
     nearest to a seed comes first, then the smallest key.
     """
     waiting = np.flatnonzero(rows["state"] == PRESCHEDULED)
-    waiting = waiting[caps[rows["server"][waiting]] > 0]
-    waiting = waiting[np.lexsort((rows["key"][waiting], rows["depth"][waiting], rows["server"][waiting]))]
-    server = rows["server"][waiting]
+    waiting = waiting[caps[places[waiting]] > 0]
+    waiting = waiting[np.lexsort((rows["key"][waiting], rows["depth"][waiting], places[waiting]))]
+    server = places[waiting]
     rank = rank_in_run(server)
     fits = rank < caps[server]
     waiting, server, rank = waiting[fits], server[fits], rank[fits]

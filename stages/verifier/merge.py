@@ -1,98 +1,211 @@
-"""The merge of a turn: uniqueness by sorted arrays, states by what happened; no I/O and no loop over URLs."""
+"""The merge of a piece: uniqueness by sorted arrays, states by what happened; no I/O but reading, and no loop over URLs."""
+
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from contract.generation import COLUMNS
-from contract.tables import COLLECTED_STATE, GIVEN_UP, REFUSED_BY_ROBOTS, REFUSED_BY_RULE, WAITING
-from stages.verifier.incoming import (
-    HAPPENED_ANSWERED, HAPPENED_FAILED, HAPPENED_REFUSED, HAPPENED_REFUSED_BY_ROBOTS, Happened, Links,
+from contract.accumulators import ACCUMULATORS
+from contract.generation import COLUMNS, SIDE_COLUMNS, Generation
+from contract.tables import COLLECTED_STATE, GIVEN_UP, PRESCHEDULED, REFUSED_BY_ROBOTS, REFUSED_BY_RULE, TAKEN, WAITING
+from stages.verifier.harvest import (
+    HAPPENED_ANSWERED, HAPPENED_FAILED, HAPPENED_REFUSED, HAPPENED_REFUSED_BY_ROBOTS, Answers, Happened,
 )
-from storage.arrays import find_in_sorted, interleave, merge_sorted
+from stages.verifier.links import Links
+from stages.verifier.servers import ServerTable
+from storage.arrays import search_runs
+from storage.errors import Damaged
+from storage.keyed_file import find_pairs
 
-LINKS_IN_MAX = np.uint64(0xFFFFFFFF)
-
-
-def split_known(parent_keys: np.ndarray, links: Links) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(which links are known, where in the parent, which are new): indices; the uniqueness test itself."""
-    known, places = find_in_sorted(links.key, parent_keys)
-    new = np.ones(len(links.key), bool)
-    new[known] = False
-    return known, places, np.flatnonzero(new)
+ATTEMPTS_MAX = 255  # of the u8 column
 
 
-def merge_rows(parent: dict, links: Links, known, places, new, server_of_parent, server_of_new) -> tuple[dict, np.ndarray]:
-    """Columns of the merged generation, sorted by key, and a mask of the new rows; text of new rows is not yet set."""
-    older = {name: np.array(column) for name, column in parent.items()}
-    older["server"] = server_of_parent[older["server"]].astype(COLUMNS["server"]) if len(older["server"]) else older["server"]
-    older["depth"][places] = np.minimum(older["depth"][places], links.depth[known])
-    sums = older["links_in"][places].astype(np.uint64) + links.links_in[known]
-    older["links_in"][places] = np.minimum(sums, LINKS_IN_MAX)
+@dataclass
+class Piece:
+    """Rows [start, stop) of the parent generation, and where arrived URLs lie among them."""
+
+    parent: Generation
+    start: int
+    stop: int
+    links: Links
+    known: np.ndarray  # which links are known
+    places: np.ndarray  # row of the parent of each of them
+    new: np.ndarray  # which links are not; once judged, those that are granted
+    before: np.ndarray  # row of the parent that each of those comes before
+    refused: np.ndarray  # which links a rule about their server refused
+    rows: dict[str, np.ndarray] = field(default_factory=dict)  # of the merged piece
+    server_places: np.ndarray | None = None  # of its rows
+    old_at: np.ndarray | None = None  # where the parent's rows have gone
+    new_at: np.ndarray | None = None  # and the new ones
+
+
+def find_known(parent: Generation, start: int, stop: int, links: Links) -> Piece:
+    """Divides links into known and new: the uniqueness test itself."""
+    low, high = (np.clip(rows, start, stop) for rows in parent.domains.rows_of(links.domain_key))
+    keys = parent.rows["key"]
+    place = search_runs(links.key, low, high, keys)
+    is_known = place < high
+    is_known[is_known] = keys[place[is_known]] == links.key[is_known]
+    new = np.flatnonzero(~is_known)
+    return Piece(parent, start, stop, links, np.flatnonzero(is_known), place[is_known], new, place[new], new[:0])
+
+
+def merge_rows(piece: Piece, servers: ServerTable, segment_of_old: np.ndarray, own_segment: int, features: dict[str, np.ndarray]) -> None:
+    """Sets the columns of the merged piece; features are those of the new rows."""
+    parent, links = piece.parent, piece.links
+    older = {name: np.array(parent.rows.read(name, piece.start, piece.stop)) for name in COLUMNS}
+    old_places = servers.place_of_old[parent.server_places(older["server"], piece.start)] if len(older["key"]) else np.empty(0, np.int64)
+    older["segment"] = segment_of_old[older["segment"]]
+    at = piece.places - piece.start
+    older["depth"][at] = np.minimum(older["depth"][at], links.depth[piece.known])
+    for accumulator in ACCUMULATORS:
+        values = older[accumulator.name]
+        values[at] = add_up(values[at], links.sums[accumulator.name][piece.known], accumulator.dtype)
+    which = piece.new
+    new_places = servers.find(links.server_key[which])
     fresh = {
-        "server": server_of_new.astype(COLUMNS["server"]),
-        "text": np.zeros(len(new), COLUMNS["text"]),
-        "state": np.full(len(new), WAITING, COLUMNS["state"]),
-        "attempts": np.zeros(len(new), COLUMNS["attempts"]),
-        "depth": links.depth[new].astype(COLUMNS["depth"]),
-        "links_in": np.minimum(links.links_in[new], LINKS_IN_MAX).astype(COLUMNS["links_in"]),
+        "key": links.key[which], "server": new_places - servers.first_of_domain[new_places], "segment": own_segment, "state": WAITING,
+        "attempts": 0, "depth": links.depth[which], **features,
+        **{accumulator.name: add_up(0, links.sums[accumulator.name][which], accumulator.dtype) for accumulator in ACCUMULATORS},
     }
-    keys, older_places, new_places = merge_sorted(older.pop("key"), links.key[new])
-    rows = {name: interleave(older[name], fresh[name], older_places, new_places) for name in fresh}
-    is_new = np.zeros(len(keys), bool)
-    is_new[new_places] = True
-    return {"key": keys, **rows}, is_new
+    is_new = np.zeros(len(older["key"]) + len(which), bool)
+    piece.new_at = piece.before - piece.start + np.arange(len(which))
+    is_new[piece.new_at] = True
+    is_old = ~is_new
+    piece.old_at = np.flatnonzero(is_old)
+
+    def interleave(old: np.ndarray, new: np.ndarray | int) -> np.ndarray:
+        if not len(which):
+            return old
+        column = np.empty(len(is_new), old.dtype)
+        column[is_old] = old
+        column[is_new] = new
+        return column
+
+    piece.rows = {name: interleave(older.pop(name), fresh.get(name, 0)) for name in COLUMNS}
+    piece.server_places = interleave(old_places, new_places)
 
 
-def apply_happened(rows: dict, happened: Happened, attempts_max: int) -> None:
-    """Sets state and attempts of the URLs that a list brought; a collected URL stays collected."""
-    where = np.searchsorted(rows["key"], happened.key)
-    there = where < len(rows["key"])
-    there[there] = rows["key"][where[there]] == happened.key[there]
+def add_up(values, more: np.ndarray, dtype: str) -> np.ndarray:
+    """Sums that stay at the largest value of their type; `more` is u64."""
+    most = np.uint64(np.iinfo(dtype).max)
+    values = np.asarray(values).astype(np.uint64)
+    room = most - values
+    return np.where(more > room, most, values + more).astype(dtype)
+
+
+def locate(piece: Piece, domain_key: np.ndarray, key: np.ndarray) -> np.ndarray:
+    """Where URLs lie in the merged piece; -1 where they are not there."""
+    low, high = (np.clip(rows, piece.start, piece.stop) for rows in piece.parent.domains.rows_of(domain_key))
+    keys = piece.parent.rows["key"]
+    place = search_runs(key, low, high, keys)
+    there = place < high
+    there[there] = keys[place[there]] == key[there]
+    found = np.full(len(key), -1, np.int64)
+    found[there] = piece.old_at[place[there] - piece.start]
+    if len(piece.new):
+        elsewhere = find_pairs(domain_key[~there], key[~there], piece.links.domain_key[piece.new], piece.links.key[piece.new])
+        found[~there] = np.where(elsewhere >= 0, piece.new_at[elsewhere], -1)
+    return found
+
+
+def apply_happened(piece: Piece, happened: Happened, attempts_max: int) -> None:
+    """Sets state and attempts of the URLs that a list brought; a collected URL stays collected. What they gave away is taken from them."""
+    rows = piece.rows
+    where = locate(piece, happened.domain_key, happened.key)
+    there = where >= 0
     where, code = where[there], happened.code[there]
-
     failed = where[code == HAPPENED_FAILED]
-    attempts = rows["attempts"].astype(np.uint32)
-    np.add.at(attempts, failed, 1)
-    rows["attempts"] = np.minimum(attempts, 255).astype(rows["attempts"].dtype)
+    times = np.bincount(failed, minlength=0)
+    again = np.flatnonzero(times)
+    rows["attempts"][again] = np.minimum(rows["attempts"][again].astype(np.int64) + times[again], ATTEMPTS_MAX)
     rows["state"][where[code == HAPPENED_ANSWERED]] = COLLECTED_STATE
-
     for happening, state in ((HAPPENED_REFUSED_BY_ROBOTS, REFUSED_BY_ROBOTS), (HAPPENED_REFUSED, REFUSED_BY_RULE)):
         set_uncollected(rows["state"], where[code == happening], state)
     set_uncollected(rows["state"], failed, WAITING)
     set_uncollected(rows["state"], failed[rows["attempts"][failed] >= attempts_max], GIVEN_UP)
+    for name in TAKEN:
+        values, given = rows[name.removesuffix("_taken")], happened.taken[name][there]
+        values[where] -= np.minimum(values[where], given)
 
 
 def set_uncollected(state: np.ndarray, where: np.ndarray, value: int) -> None:
     state[where[state[where] != COLLECTED_STATE]] = value
 
 
-def merge_side(parent: dict, key, cycle: int, row, fetched_at_ms, content_digest) -> dict:
-    """The side set of collected URLs with this cycle's answers, which replace earlier ones; keys sorted, unique."""
-    order = np.argsort(key, kind="stable")
-    fresh = {
-        "cycle": np.full(len(key), cycle, "u4"), "row": row[order].astype("u4"),
-        "fetched_at_ms": fetched_at_ms[order], "content_digest": content_digest[order],
-    }
-    key = key[order]
-    _, replaced = find_in_sorted(key, parent["key"])
-    stay = np.ones(len(parent["key"]), bool)
-    stay[replaced] = False
-    keys, older_places, new_places = merge_sorted(parent["key"][stay], key)
-    columns = {name: interleave(np.asarray(parent[name])[stay], fresh[name], older_places, new_places) for name in fresh}
-    return {"key": keys, **columns}
+def apply_servers(piece: Piece, servers: ServerTable, changed_robots: np.ndarray) -> None:
+    """URLs that robots.txt refused wait again where the rules of their server changed, and none of a server that is given up waits."""
+    state = piece.rows["state"]
+    if len(changed_robots):
+        changed = np.zeros(len(servers), bool)
+        changed[changed_robots] = True
+        state[(state == REFUSED_BY_ROBOTS) & changed[piece.server_places]] = WAITING
+    if servers["given_up"].any():
+        hopeless = servers["given_up"].astype(bool)[piece.server_places]
+        state[hopeless & ((state == WAITING) | (state == PRESCHEDULED))] = GIVEN_UP
 
 
-def count_sets(parent_states, links: Links, known, places, new, answered_keys) -> dict[str, int]:
+def merge_side(piece: Piece, side_start: int, answers: Answers, cycle: int, duplicate: np.ndarray) -> tuple[dict[str, np.ndarray], int]:
+    """The side set of the piece with this cycle's answers, which replace earlier ones, and how many rows of the parent's it took from `side_start` on."""
+    parent = piece.parent
+    was = piece.old_at[np.flatnonzero(parent.rows.read("state", piece.start, piece.stop) == COLLECTED_STATE)]
+    side_stop = side_start + len(was)
+    where = locate(piece, answers.domain_key, answers.key)
+    is_collected = piece.rows["state"] == COLLECTED_STATE
+    number = np.cumsum(is_collected) - 1
+    covered = np.zeros(int(is_collected.sum()), bool)
+    covered[number[was]] = True
+    if (where < 0).any() or not is_collected[where].all():
+        raise Damaged("MetadadosUrlsColetadas", "expected answers to URLs of UrlsColetadas, found others")
+    covered[number[where]] = True
+    if not covered.all():
+        raise Damaged("UrlsColetadas", f"expected metadata of each answer, found {int((~covered).sum())} without")
+    columns = {}
+    fresh = {"cycle": cycle, "row": answers.row, "fetched_at_ms": answers.fetched_at_ms, "content_digest": answers.content_digest, "duplicate": duplicate}
+    for name, dtype in SIDE_COLUMNS.items():
+        columns[name] = np.zeros(len(covered), dtype)
+        columns[name][number[was]] = parent.side.read(name, side_start, side_stop)
+        columns[name][number[where]] = fresh[name]
+    return columns, side_stop
+
+
+def find_duplicates(parent: Generation, answers: Answers) -> np.ndarray:
+    """Which answers have the content of one collected earlier in the block, or of another of now that comes before it; bool.
+
+    A URL that is answered again with the same content counts too.
+    """
+    halves = np.ascontiguousarray(answers.content_digest).view("u8").reshape(-1, 2)
+    order = np.lexsort((halves[:, 1], halves[:, 0]))
+    first, second = halves[order, 0], halves[order, 1]
+    is_first = np.ones(len(order), bool)
+    is_first[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
+    distinct_first, distinct_second = first[is_first], second[is_first]
+    was_there = np.zeros(len(distinct_first), bool)
+    for start in range(0, parent.side.rows, 1 << 20):
+        digests = parent.side.read("content_digest", start, min(start + (1 << 20), parent.side.rows))
+        theirs = np.ascontiguousarray(digests).view("u8").reshape(-1, 2)
+        found = find_pairs(theirs[:, 0], theirs[:, 1], distinct_first, distinct_second)
+        was_there[found[found >= 0]] = True
+    repeated = np.empty(len(order), bool)
+    repeated[order] = ~is_first | was_there[np.cumsum(is_first) - 1]
+    return repeated & halves.any(axis=1)  # UNKNOWN_DIGEST is all zeros
+
+
+def count_sets(piece: Piece, answered: Answers) -> dict[str, int]:
     """The four sets of the thesis, over rows that came by links and seeds, and the new URLs of foreign lists."""
-    linked = links.linked[known]
-    collected_before = parent_states[places] == COLLECTED_STATE
-    collected_now = np.isin(links.key[known], answered_keys) & ~collected_before
-    distinct = int(links.linked.sum())
+    links = piece.links
+    states = piece.parent.rows.read("state", piece.start, piece.stop)[piece.places - piece.start]
+    linked = links.linked[piece.known]
+    collected_before = states == COLLECTED_STATE
+    now = find_pairs(links.domain_key[piece.known], links.key[piece.known], answered.domain_key, answered.key) >= 0
+    collected_now = now & ~collected_before
+    new = links.linked[piece.new]
     return {
         "rows_merged": links.rows,
-        "repeated": links.rows - distinct,
+        "repeated": links.rows - int(links.linked.sum()),
         "already_collected": int((linked & collected_before).sum()),
         "collected_now": int((linked & collected_now).sum()),
         "known_uncollected": int((linked & ~collected_before & ~collected_now).sum()),
-        "new": int(links.linked[new].sum()),
-        "foreign_new": int((~links.linked[new]).sum()),
+        "new": int(new.sum()),
+        "foreign_new": int((~new).sum()),
+        "refused_linked": int(links.linked[piece.refused].sum()),
     }

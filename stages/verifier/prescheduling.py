@@ -1,17 +1,60 @@
-"""Which of a server's waiting URLs the scheduler may pick from: the few nearest to a seed."""
+"""Which of a server's waiting URLs the scheduler may pick from: the few that a policy puts first.
+
+A policy scores rows from their columns alone, the smallest score first; equal ones in the order of rows. It may want features, which are
+taken from a URL's text once, when the URL is new. A new policy is a line of POLICIES.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
-from contract.tables import PRESCHEDULED, WAITING
+from contract.tables import WAITING
 from storage.arrays import rank_in_run
 
+Score = Callable[[Mapping[str, np.ndarray]], np.ndarray]
 
-def refill(rows: dict, servers: int, refill_below: int, most: int) -> None:
-    """Prescheduled again up to `most` a server, where fewer than `refill_below` are left; by depth, then key."""
-    prescheduled = np.bincount(rows["server"][rows["state"] == PRESCHEDULED], minlength=servers)
-    waiting = np.flatnonzero(rows["state"] == WAITING)
-    waiting = waiting[prescheduled[rows["server"][waiting]] < refill_below]
-    order = waiting[np.lexsort((rows["key"][waiting], rows["depth"][waiting], rows["server"][waiting]))]
-    server = rows["server"][order]
-    chosen = rank_in_run(server) + prescheduled[server] < most
-    rows["state"][order[chosen]] = PRESCHEDULED
+
+class Policy(NamedTuple):
+    score: Score  # of columns of rows, as u32
+    features: tuple[str, ...] = ()
+
+
+POLICIES = {
+    "shortest_path": Policy(lambda rows: rows["levels"].astype(np.uint32) << 8 | rows["depth"], ("levels",)),
+    "depth": Policy(lambda rows: rows["depth"].astype(np.uint32)),
+    "fifo": Policy(lambda rows: rows["segment"].astype(np.uint32)),
+}
+
+
+class Refill:
+    """Finds what is prescheduled anew: up to `most` a server, where fewer than `refill_below` are left.
+
+    Rows come piece by piece; of each server that may need it, only the best `most` are remembered.
+    """
+
+    def __init__(self, may_need: np.ndarray, policy: Policy, most: int):
+        self._may_need = may_need  # bool, by place of the server
+        self._policy = policy
+        self._most = most
+        self._rank = np.empty(0, np.uint64)  # place << 32 | score
+        self._row = np.empty(0, np.int64)
+
+    def offer(self, rows: Mapping[str, np.ndarray], places: np.ndarray, first_row: int) -> None:
+        """Takes the waiting ones of the rows from `first_row` on, whose servers have these places."""
+        which = np.flatnonzero((rows["state"] == WAITING) & self._may_need[places])
+        if not len(which):
+            return
+        score = self._policy.score({name: rows[name][which] for name in ("depth", "segment", *self._policy.features)})
+        rank = np.concatenate([self._rank, places[which].astype(np.uint64) << np.uint64(32) | score])
+        row = np.concatenate([self._row, which + first_row])
+        order = np.argsort(rank, kind="stable")
+        order = order[rank_in_run(rank[order] >> np.uint64(32)) < self._most]
+        self._rank, self._row = rank[order], row[order]
+
+    def choose(self, prescheduled: np.ndarray, refill_below: int) -> tuple[np.ndarray, np.ndarray]:
+        """(rows, places of their servers) that are prescheduled now, given how many of each server are already."""
+        places = (self._rank >> np.uint64(32)).astype(np.int64)
+        left = prescheduled[places]
+        chosen = (left < refill_below) & (rank_in_run(places) + left < self._most)
+        return self._row[chosen], places[chosen]

@@ -1,15 +1,17 @@
-"""The table of servers of a block, merged in the same pass as its URLs."""
+"""The table of servers of a block, merged in the same pass as its URLs.
+
+A server keeps its place among those of its domain for ever, so that rows can count it within the domain: new ones come
+behind. All of a turn are known before its rows are merged; their counts are added up piece by piece.
+"""
 
 import numpy as np
 import pyarrow as pa
 
 from contract.config import Config
-from contract.generation import SERVERS
+from contract.generation import SERVERS, Domains, domains_of
 from contract.retry_after import WAIT_MAX_S
-from contract.tables import COLLECTED_STATE, GIVEN_UP, PRESCHEDULED, REFUSED_BY_ROBOTS, WAITING
+from contract.tables import COLLECTED_STATE, PRESCHEDULED, STATES, WAITING
 from contract.url import server_of
-from stages.verifier.incoming import Links
-from storage.arrays import interleave, merge_sorted
 from storage.tables import column
 from storage.text_segments import NO_TEXT
 
@@ -22,47 +24,80 @@ CYCLE_MAX_MS = 7 * 86_400_000
 OBSERVED = (
     "robots_expires_at_ms", "delay_ms", "last_request_at_ms", "ready_at_ms", "address", "requests", "mean_ms", "failures",
 )
+COUNTED = {"known": range(len(STATES)), "collected": (COLLECTED_STATE,), "waiting": (WAITING, PRESCHEDULED), "prescheduled": (PRESCHEDULED,)}
 
 
-def to_columns(table: pa.Table) -> dict[str, np.ndarray]:
-    return {name: np.array(column(table, name)) for name in SERVERS.names}
+class ServerTable:
+    """Columns by name; `place_of_old` tells where each server of the parent generation has gone."""
+
+    def __init__(self, parent: pa.Table, server_keys: np.ndarray, domain_keys: np.ndarray):
+        """Adds the servers of these keys (u64, any order, each once) that the parent's table does not have."""
+        old = {name: np.array(column(parent, name)) for name in SERVERS.names}
+        missing = np.flatnonzero(~np.isin(server_keys, old["server_key"]))
+        missing = missing[np.lexsort((server_keys[missing], domain_keys[missing]))]
+        behind = np.searchsorted(old["domain_key"], domain_keys[missing], "right")
+        new_places = behind + np.arange(len(missing))
+        is_new = np.zeros(len(parent) + len(missing), bool)
+        is_new[new_places] = True
+        self.place_of_old = np.flatnonzero(~is_new)
+        self.columns = {name: np.zeros(len(is_new), values.dtype) for name, values in old.items()}
+        for name, values in old.items():
+            self.columns[name][self.place_of_old] = values
+        for name, values in (("server_key", server_keys[missing]), ("domain_key", domain_keys[missing]), ("server", ""), ("address", ""),
+                             ("robots_text", NO_TEXT)):
+            self.columns[name][new_places] = values
+        self.domains: Domains = domains_of(self.columns["domain_key"], self.columns["known"])
+        self.first_of_domain = np.repeat(self.domains.first_server[:-1], np.diff(self.domains.first_server))
+        self._by_key = np.argsort(self.columns["server_key"], kind="stable")
+        self._keys = self.columns["server_key"][self._by_key]
+        self.states = np.zeros((len(is_new), len(STATES)), np.int64)  # rows of each server in each state, of the pieces so far
+        self.known = self.columns["known"].astype(np.int64)  # URLs of each, those of the pieces so far included
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.columns[name]
+
+    def find(self, server_keys: np.ndarray) -> np.ndarray:
+        """Place of each server; -1 where it is not there."""
+        place = np.searchsorted(self._keys, server_keys)
+        there = place < len(self._keys)
+        there[there] = self._keys[place[there]] == server_keys[there]
+        return np.where(there, self._by_key[np.where(there, place, 0)] if len(self) else -1, -1)
+
+    def name(self, places: np.ndarray, urls: list[str]) -> None:
+        """Names servers by a URL of each."""
+        for place, url in zip(places.tolist(), urls):
+            self.columns["server"][place] = server_of(url)
+
+    def take_observed(self, observed: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+        """Takes the observed columns over; returns (place in the table, row of observed) of the servers that are here."""
+        places = self.find(column(observed, "server_key"))
+        rows = np.flatnonzero(places >= 0)
+        for name in OBSERVED:
+            self.columns[name][places[rows]] = column(observed, name)[rows]
+        return places[rows], rows
+
+    def count(self, places: np.ndarray, state: np.ndarray) -> None:
+        """Adds the rows of a piece: the place of the server of each, and its state."""
+        cells = places * len(STATES) + state
+        self.states += np.bincount(cells, minlength=self.states.size).reshape(self.states.shape)
+
+    def move(self, places: np.ndarray, before: int, after: int) -> None:
+        """Counts one row of each of these places (repeats allowed) in another state than before."""
+        np.subtract.at(self.states[:, before], places, 1)
+        np.add.at(self.states[:, after], places, 1)
+
+    def table(self) -> pa.Table:
+        for name, states in COUNTED.items():
+            self.columns[name] = self.states[:, list(states)].sum(axis=1).astype(np.uint32)
+        return pa.table({field.name: pa.array(self.columns[field.name], field.type) for field in SERVERS}, schema=SERVERS)
 
 
-def to_table(columns: dict[str, np.ndarray]) -> pa.Table:
-    return pa.table({field.name: pa.array(columns[field.name], field.type) for field in SERVERS}, schema=SERVERS)
-
-
-def merge_servers(parent: dict, links: Links, new: np.ndarray) -> tuple[dict, np.ndarray, np.ndarray]:
-    """The table with the servers of the new URLs added, the new place of each old server, and that of each new URL's."""
-    keys, first = np.unique(links.server_key[new], return_index=True)
-    missing = ~np.isin(keys, parent["server_key"])
-    keys, first = keys[missing], new[first[missing]]
-    fresh = {name: np.zeros(len(keys), array.dtype) for name, array in parent.items() if name != "server_key"}
-    fresh["server"] = np.array([server_of(url) for url in links.url(first)], object)
-    fresh["address"] = np.full(len(keys), "", object)
-    fresh["domain_key"] = links.domain_key[first]
-    fresh["robots_text"] = np.full(len(keys), NO_TEXT)
-    merged, old_places, new_places = merge_sorted(parent["server_key"], keys)
-    table = {name: interleave(parent[name], fresh[name], old_places, new_places) for name in fresh}
-    return {"server_key": merged, **table}, old_places, np.searchsorted(merged, links.server_key[new])
-
-
-def take_over(servers: dict, observed: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """Takes the observed columns over; returns (place in the table, row of observed) of the servers that are here."""
-    keys = column(observed, "server_key")
-    where = np.searchsorted(servers["server_key"], keys)
-    there = where < len(servers["server_key"])
-    there[there] = servers["server_key"][where[there]] == keys[there]
-    rows = np.flatnonzero(there)
-    for name in OBSERVED:
-        servers[name][where[there]] = column(observed, name)[rows]
-    return where[there], rows
-
-
-def judge(servers: dict, now_ms: int, config: Config) -> None:
+def judge(servers: dict[str, np.ndarray], now_ms: int, config: Config) -> None:
     """When a server is due again that fails, wants long pauses or asked for time, and whether it is given up."""
-    most = config.fetcher.server_failures_max
-    over = servers["failures"].astype(np.int64) - most
+    over = servers["failures"].astype(np.int64) - config.fetcher.server_failures_max
     waits_ms = config.verifier.server_backoff_s * 1000 * np.exp2(np.clip(over, 0, 30))
     servers["given_up"] = over >= config.verifier.server_backoffs_max
     due = servers["last_request_at_ms"] + np.minimum(waits_ms, 1 << 52).astype(np.int64)
@@ -70,20 +105,3 @@ def judge(servers: dict, now_ms: int, config: Config) -> None:
     rested = np.where(pause_ms > PAUSE_WITHIN_CYCLE_MS, servers["last_request_at_ms"] + pause_ms, 0)
     servers["ready_at_ms"] = np.minimum(servers["ready_at_ms"], now_ms + CYCLE_MAX_MS + WAIT_MAX_S * 1000)
     servers["due_at_ms"] = np.maximum(np.where(over >= 0, np.maximum(due, rested), rested), servers["ready_at_ms"])
-
-
-def forgive_refusals(rows: dict, changed: np.ndarray) -> None:
-    """URLs that robots.txt refused wait again where the rules of their server changed."""
-    rows["state"][(rows["state"] == REFUSED_BY_ROBOTS) & np.isin(rows["server"], changed)] = WAITING
-
-
-def give_up(rows: dict, servers: dict) -> None:
-    hopeless = servers["given_up"][rows["server"]] if len(rows["server"]) else np.empty(0, bool)
-    rows["state"][hopeless & np.isin(rows["state"], (WAITING, PRESCHEDULED))] = GIVEN_UP
-
-
-def count(servers: dict, rows: dict) -> None:
-    for name, states in (("collected", (COLLECTED_STATE,)), ("waiting", (WAITING, PRESCHEDULED))):
-        here = np.isin(rows["state"], states)
-        servers[name] = np.bincount(rows["server"][here], minlength=len(servers["server_key"])).astype(np.uint32)
-    servers["known"] = np.bincount(rows["server"], minlength=len(servers["server_key"])).astype(np.uint32)

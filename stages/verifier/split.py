@@ -1,4 +1,7 @@
-"""Growth: one block becomes two, each with its half of the keys, and N becomes N + 1 with the entry in the log."""
+"""Growth: one block becomes two, each with its half of the keys, and N becomes N + 1 with the entry in the log.
+
+Rows are sorted by domain key and a block is an interval of those, so each half is a run of rows.
+"""
 
 from pathlib import Path
 
@@ -6,15 +9,18 @@ import numpy as np
 import pyarrow as pa
 
 from contract import names
-from contract.blocks import interval
-from contract.generation import Generation, open_generation
+from contract.accumulators import ACCUMULATORS
+from contract.blocks import in_interval, interval
+from contract.generation import COLUMNS, SIDE_COLUMNS, Generation, GenerationWriter, open_generation
 from contract.plan import Plan
+from contract.tables import COLLECTED_STATE, STATES
+from stages.verifier import prefixes as prefix_table
 from stages.verifier.figures import describe_generation
-from stages.verifier.incoming import mask_of
-from stages.verifier.turn import publish_cycle, publish_generation
-from storage.arrays import find_in_sorted
+from stages.verifier.texts import part_texts
+from storage.publish import confirm_published, encode_json, publishing
 from storage.tables import column
-from storage.text_segments import segments_of
+
+PIECE_ROWS = 1 << 20
 
 
 def split_block(crawl: Path, out: Path, plan: Plan) -> dict:
@@ -25,24 +31,42 @@ def split_block(crawl: Path, out: Path, plan: Plan) -> dict:
     about = {"cycle": plan.cycle, "blocks": plan.blocks + 1, "config_digest": plan.config.digest(), "inputs": {}}
     if plan.generation is not None:
         for block in (plan.block, plan.blocks):
-            child = take_part(parent, *interval(block, plan.blocks + 1))
-            figures = describe_generation(child)
-            report[f"known_{block}"] = len(child)
-            publish_generation(out / names.generation(block, plan.cycle), child, {**about, "block": block, **figures})
-    publish_cycle(out / names.cycle(plan.cycle) / names.VERIFIER, None, {**about, "block": plan.block, "counts": report})
+            here = np.flatnonzero(in_interval(column(parent.servers, "domain_key"), *interval(block, plan.blocks + 1)))
+            servers = slice(here[0], here[-1] + 1) if len(here) else slice(0, 0)
+            report[f"known_{block}"] = int(column(parent.servers, "known")[servers].sum(dtype=np.int64))
+            folder = out / names.generation(block, plan.cycle)
+            if not confirm_published(folder):
+                with publishing(folder) as manifest:
+                    manifest |= {**about, "block": block, **write_part(folder, parent, servers)}
+    folder = out / names.cycle(plan.cycle) / names.VERIFIER
+    if not confirm_published(folder):
+        with publishing(folder) as manifest:
+            (folder / names.REPORT).write_bytes(encode_json({"format": 1, **report}))
+            manifest |= {"stage": names.VERIFIER, **about, "block": plan.block, "counts": report}
     return report
 
 
-def take_part(parent: Generation, low: int, high: int) -> Generation:
-    """The rows and servers whose domain key is in [low, high), with the texts that they use and the parent's `seen`."""
-    here = mask_of(parent.servers, low, high)
-    servers = parent.servers.filter(pa.array(here))
-    place = np.cumsum(here) - 1
-    mine = here[parent.rows["server"]] if len(parent) else np.empty(0, bool)
-    rows = {name: np.asarray(array)[mine] for name, array in parent.rows.items()}
-    rows["server"] = place[rows["server"]].astype(np.uint32)
-    kept, _ = find_in_sorted(np.asarray(parent.side["key"]), rows["key"])
-    side = {name: np.asarray(array)[kept] for name, array in parent.side.items()}
-    in_use = segments_of(np.concatenate([rows["text"], column(servers, "robots_text")]))
-    texts = {names.segment(int(number)): parent.texts[names.segment(int(number))] for number in in_use}
-    return Generation(rows, side, servers, texts, parent.seen)
+def write_part(folder: Path, parent: Generation, places: slice) -> dict:
+    """Writes the servers of a run of places and their rows, with the texts that they use and the parent's `seen`; returns what a manifest tells of it."""
+    known = column(parent.servers, "known").astype(np.int64)
+    start, stop = int(known[:places.start].sum()), int(known[:places.stop].sum())
+    servers = parent.servers.slice(places.start, places.stop - places.start)
+    texts, segments = part_texts(parent.texts, parent.rows["segment"], start, stop, column(servers, "robots_text"))
+    writer = GenerationWriter(folder)
+    states, sums = np.zeros(len(STATES), np.int64), dict.fromkeys((accumulator.name for accumulator in ACCUMULATORS), 0)
+    for begin in range(start, stop, PIECE_ROWS):
+        rows = {name: parent.rows.read(name, begin, min(begin + PIECE_ROWS, stop)) for name in COLUMNS}
+        rows["segment"] = segments[rows["segment"]]
+        writer.rows.append(rows)
+        states += np.bincount(rows["state"], minlength=len(STATES))
+        for name in sums:
+            sums[name] += int(rows[name].sum(dtype=np.uint64))
+    side_start = int(np.count_nonzero(parent.rows.read("state", 0, start) == COLLECTED_STATE))
+    side_stop = side_start + int(states[COLLECTED_STATE])
+    for begin in range(side_start, side_stop, PIECE_ROWS):
+        writer.side.append({name: parent.side.read(name, begin, min(begin + PIECE_ROWS, side_stop)) for name in SIDE_COLUMNS})
+    here = np.zeros(len(parent.servers), bool)
+    here[places] = True
+    prefixes = prefix_table.take_servers(prefix_table.from_table(parent.prefixes), here, np.arange(len(here)) - places.start)
+    writer.close(servers, prefix_table.to_table(prefixes))
+    return {**describe_generation(servers, states), **{f"{name}_sum": total for name, total in sums.items()}, "texts": texts, "seen": parent.seen}

@@ -1,64 +1,107 @@
-"""Texts of a turn: one new segment with the new URLs and robots.txt files, or all of the block's texts in one."""
+"""Texts of a turn: one new segment with the lines of new URLs, of older segments that are folded into it, and robots.txt files."""
 
 import os
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from contract import names
+from contract.generation import Generation
+from storage.errors import Damaged
 from storage.publish import ASIDE, describe, make_folder, sync_file, sync_folder
-from storage.text_segments import NO_TEXT, read_texts, segments_of, write_segment
+from storage.text_segments import LINES, NO_TEXT, Segment, SegmentWriter, read_blobs, segments_of
 
 SEGMENTS_MAX = 16  # more would make reading a selection of rows a walk over many files
+FOLDED = SEGMENTS_MAX // 2  # the smallest ones, so that a text is rewritten a few times only, however large its block grows
+IN_USE_LEAST = 4  # a segment of which less than a part in so many is ours is folded too: the rest may be nobody's
 
 
-def store_texts(crawl: Path, out: Path, cycle: int, parent_texts: dict, rows: dict, is_new: np.ndarray, new_urls: list[str],
-                servers: dict, new_robots: dict[int, bytes]) -> dict[str, dict]:
-    """Writes a segment and sets the positions in rows['text'] and servers['robots_text']; returns the segments in use.
+class Texts:
+    """`segment_of_old` gives the new number of each segment of the parent; those that are folded get that of the turn's own."""
 
-    `new_urls` are in the order of the new rows; `new_robots` maps a place in the table of servers to its text.
-    """
-    kept_rows = np.flatnonzero(~is_new)
-    has_robots = servers["robots_text"] != NO_TEXT
-    if must_rewrite(parent_texts, len(kept_rows) + int(has_robots.sum())):
-        urls = np.empty(len(rows["key"]), object)
-        urls[kept_rows] = read_texts(crawl / names.TEXT, names.segment, rows["text"][kept_rows])
-        urls[is_new] = [url.encode() for url in new_urls]
-        keepers = [place for place in np.flatnonzero(has_robots).tolist() if place not in new_robots]
-        old = read_texts(crawl / names.TEXT, names.segment, servers["robots_text"][keepers], servers["robots_length"][keepers])
-        robots = {**dict(zip(keepers, old)), **new_robots}
-        which = np.arange(len(urls))
-    else:
-        which = np.flatnonzero(is_new)
-        urls = np.empty(len(rows["key"]), object)
-        urls[which] = [url.encode() for url in new_urls]
-        robots = new_robots
-    places = sorted(robots)
-    if len(which) or places:
-        domain = servers["domain_key"][rows["server"][which]]
-        which = which[np.lexsort((rows["key"][which], domain))]
-        name = names.segment(cycle)
-        positions = write(out / names.TEXT / name, cycle, [*urls[which], *(robots[place] for place in places)])
-        rows["text"][which] = positions[:len(which)]
-        servers["robots_text"][places] = positions[len(which):]
+    def __init__(self, crawl: Path, out: Path, cycle: int, parent: Generation):
+        self._crawl = crawl
+        self._path = out / names.TEXT / names.segment(cycle)
+        self._cycle = cycle
+        self._parent = parent
+        in_use = np.bincount(parent.rows["segment"], minlength=len(parent.texts)) if parent.texts else np.empty(0, np.int64)
+        self._folded = choose_folded(in_use, [about["texts"] for about in parent.texts.values()])
+        kept = [place for place in range(len(parent.texts)) if place not in self._folded]
+        self.own = len(kept)
+        self.segment_of_old = np.full(max(len(parent.texts), 1), self.own, np.uint8)
+        self.segment_of_old[kept] = np.arange(len(kept))
+        self._names = list(parent.texts)
+        self._kept = {self._names[place]: parent.texts[self._names[place]] for place in kept}
+        self._next_line = [parent.texts[name]["first"] for name in self._names]
+        make_folder(self._path.parent)
+        self._aside = self._path.with_name(f"{ASIDE}{os.getpid()}-{self._path.name}")
+        self._aside.unlink(missing_ok=True)
+        self._writer = SegmentWriter(self._aside, cycle)
+
+    def append(self, old_segment: np.ndarray, old_places: np.ndarray, new_urls: pa.LargeBinaryArray, new_places: np.ndarray) -> None:
+        """Takes the next rows: the segment and place of those that were known, and URL and place of new ones; places rise."""
+        lines, places = [end_lines(new_urls)], [new_places]
+        for number in self._folded:
+            here = np.flatnonzero(old_segment == number)
+            start = self._next_line[number]
+            self._next_line[number] += len(here)
+            lines += Segment(self._crawl / names.TEXT / self._names[number]).read_lines(np.arange(start, start + len(here)))
+            places.append(old_places[here])
+        joined = pa.chunked_array(lines, LINES).combine_chunks()
+        where = np.concatenate(places)
+        if len(joined) != len(where):
+            raise Damaged(self._crawl / names.TEXT, f"expected texts of {len(where)} URLs, found {len(joined)}")
+        self._writer.append(joined.take(pa.array(np.argsort(where))) if len(places) > 1 else joined)
+
+    def close(self, servers: dict[str, np.ndarray], new_robots: dict[int, bytes]) -> dict[str, dict]:
+        """Adds robots.txt files, those of folded segments too, and sets their positions; returns the segments in use, in the order of their numbers.
+
+        Durable, and in one step where an earlier attempt of the same turn has written it.
+        """
+        folded = [int(Path(self._names[number]).stem) for number in self._folded]
+        has_robots = np.flatnonzero(servers["robots_text"] != NO_TEXT)
+        moved = has_robots[np.isin(servers["robots_text"][has_robots] >> np.uint64(32), folded)]
+        moved = np.array([place for place in moved.tolist() if place not in new_robots], np.int64)
+        old = read_blobs(self._crawl / names.TEXT, names.segment, servers["robots_text"][moved], servers["robots_length"][moved])
+        robots = {**dict(zip(moved.tolist(), old)), **new_robots}
+        places = sorted(robots)
+        servers["robots_text"][places] = self._writer.close([robots[place] for place in places])
         servers["robots_length"][places] = [len(robots[place]) for place in places]
-        parent_texts = {**parent_texts, name: {**describe(out / names.TEXT / name), "texts": len(positions)}}
-    in_use = segments_of(np.concatenate([rows["text"], servers["robots_text"]]))
-    return {names.segment(int(number)): parent_texts[names.segment(int(number))] for number in in_use}
+        texts = dict(self._kept)
+        if self._writer.lines or places:
+            sync_file(self._aside)
+            self._aside.rename(self._path)
+            sync_folder(self._path.parent)
+            texts[self._path.name] = {**describe(self._path), "texts": self._writer.lines, "first": 0}
+        else:
+            self._aside.unlink()
+        return texts
 
 
-def must_rewrite(texts: dict, in_use: int) -> bool:
-    written = sum(text["texts"] for text in texts.values())
-    return len(texts) >= SEGMENTS_MAX or in_use * 2 < written
+def end_lines(urls: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+    return pc.binary_join_element_wise(urls, pa.scalar(b"", LINES), pa.scalar(b"\n", LINES)) if len(urls) else urls
 
 
-def write(path: Path, number: int, texts: list[bytes]) -> np.ndarray:
-    """Durable, and in one step where an earlier attempt of the same turn has written it."""
-    make_folder(path.parent)
-    aside = path.with_name(f"{ASIDE}{os.getpid()}-{path.name}")
-    aside.unlink(missing_ok=True)
-    positions = write_segment(aside, number, texts)
-    sync_file(aside)
-    aside.rename(path)
-    sync_folder(path.parent)
-    return positions
+def choose_folded(in_use: np.ndarray, texts: list[int]) -> list[int]:
+    """Which segments are written anew into this turn's one, given how many rows use each and how many texts it has."""
+    folded = [place for place, lines in enumerate(texts) if lines and in_use[place] * IN_USE_LEAST < lines]
+    if len(texts) - len(folded) >= SEGMENTS_MAX:
+        rest = [place for place in range(len(texts)) if place not in folded]
+        folded += sorted(rest, key=lambda place: (in_use[place], place))[:FOLDED]
+    return sorted(folded)
+
+
+def part_texts(texts: dict[str, dict], segment: np.ndarray, start: int, stop: int, robots_text: np.ndarray) -> tuple[dict[str, dict], np.ndarray]:
+    """Of a part [start, stop) of a block's rows: the segments in use with their first lines moved on, and the numbers of the old ones among them."""
+    before = np.bincount(segment[:start], minlength=len(texts))
+    here = np.bincount(segment[start:stop], minlength=len(texts))
+    with_robots = {names.segment(int(number)) for number in segments_of(robots_text)}
+    numbers = np.zeros(max(len(texts), 1), np.uint8)
+    kept: dict[str, dict] = {}
+    for place, (name, about) in enumerate(texts.items()):
+        if here[place] or name in with_robots:
+            numbers[place] = len(kept)
+            kept[name] = {**about, "first": about["first"] + int(before[place])}
+    return kept, numbers

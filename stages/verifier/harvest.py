@@ -1,0 +1,176 @@
+"""What a turn takes in: the extractor's tables of its cycle, slices of AUX, and lists that were abandoned."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from contract import aux_rows, names
+from contract.accumulators import ACCUMULATORS
+from contract.abandoned import read_abandoned_list
+from contract.blocks import KEY_BITS, in_interval, interval
+from contract.log import ABANDON, WITH_AUX, State
+from contract.plan import VerifierPlan
+from contract.stage import read_input_manifest
+from contract.tables import ANSWERED, AUX, COLLECTED, EXTRACTED, FAILED, METADATA, ORDER, ROBOTS, SERVERS, TAKEN
+from storage.keyed_file import PAIR_END, KeyedFile, find_pair, find_pairs
+from storage.publish import verify
+from storage.tables import column, fixed_bytes, read_table, verify_footer
+
+# What happened to a URL, as a code in an array.
+HAPPENED_ANSWERED, HAPPENED_FAILED, HAPPENED_REFUSED_BY_ROBOTS, HAPPENED_REFUSED = range(4)
+
+
+@dataclass
+class Happened:
+    """What happened to URLs of the block, by (domain key, URL key); a URL stands there more than once after abandoned lists."""
+
+    domain_key: np.ndarray
+    key: np.ndarray
+    server_key: np.ndarray
+    code: np.ndarray
+    taken: dict[str, np.ndarray]  # of each shared accumulator, what the URL gave away
+
+    def part(self, low: int, high: int) -> "Happened":
+        here = slice(find_pair(self.domain_key, self.key, low), find_pair(self.domain_key, self.key, high))
+        return Happened(self.domain_key[here], self.key[here], self.server_key[here], self.code[here],
+                        {name: values[here] for name, values in self.taken.items()})
+
+
+@dataclass
+class Answers:
+    """The answers of the cycle to URLs of the block, by (domain key, URL key), each once."""
+
+    domain_key: np.ndarray
+    key: np.ndarray
+    row: np.ndarray  # of MetadadosUrlsColetadas
+    fetched_at_ms: np.ndarray
+    content_digest: np.ndarray
+
+    def part(self, low: int, high: int) -> "Answers":
+        here = slice(find_pair(self.domain_key, self.key, low), find_pair(self.domain_key, self.key, high))
+        return Answers(*(getattr(self, name)[here] for name in ("domain_key", "key", "row", "fetched_at_ms", "content_digest")))
+
+
+class Harvest:
+    """The extractor's tables of a cycle, divided into this block and the others; without a folder there are none."""
+
+    def __init__(self, folder: Path | None, block: tuple[int, int]):
+        self._pairs = (block[0] << KEY_BITS, block[1] << KEY_BITS)
+        self._extracted = None
+        empty = EXTRACTED.empty_table()
+        self.foreign, self.strangers = empty, empty
+        self.collected, self.metadata, self.servers = COLLECTED.empty_table(), METADATA.empty_table(), SERVERS.empty_table()
+        if folder is None:
+            return
+        manifest = read_input_manifest(folder)
+        for name in (names.EXTRACTED, names.COLLECTED, names.METADATA, names.SERVERS):
+            verify(folder / name, manifest["files"].get(name, {"bytes": 0, "xxh3": ""}))
+        self._extracted = KeyedFile(folder / names.EXTRACTED, EXTRACTED, ORDER)
+        collected = read_table(folder / names.COLLECTED, COLLECTED)
+        self.metadata = read_table(folder / names.METADATA, METADATA, columns=["url_key", "domain_key", "fetched_at_ms", "content_digest"])
+        self.servers = read_table(folder / names.SERVERS, SERVERS)
+        own = in_interval(column(collected, "domain_key"), *block)
+        self.collected = collected.filter(pa.array(own))
+        self.foreign = as_extracted(self.collected.filter(self.collected.column("foreign")))
+        strange = as_extracted(collected.filter(pa.array(~own & column(collected, "foreign").astype(bool))))
+        if len(strange):
+            self.strangers = strange.filter(pa.array(self._are_strangers(strange)))
+
+    def _are_strangers(self, rows: pa.Table) -> np.ndarray:
+        """Which of these rows of other blocks no link of the cycle leads to."""
+        strange = np.ones(len(rows), bool)
+        domain, key = column(rows, "domain_key"), column(rows, "url_key")
+        for table in self._extracted.read_pieces(0, PAIR_END):
+            strange &= find_pairs(domain, key, column(table, "domain_key"), column(table, "url_key")) < 0
+        return strange
+
+    @property
+    def extracted_rows(self) -> int:
+        return len(self._extracted) if self._extracted is not None else 0
+
+    def sources(self) -> list[KeyedFile]:
+        return [self._extracted] if self._extracted is not None else []
+
+    def spilled(self) -> Iterator[pa.Table]:
+        """The rows of AUX: what lies outside the block, in order, some at a time."""
+        low, high = self._pairs
+        if self._extracted is None:
+            return
+        strange = self.strangers
+        for begin, end in ((0, low), (high, PAIR_END)):
+            for table in self._extracted.read_pieces(begin, end):
+                if len(strange) and len(table):
+                    last = int(column(table, "domain_key")[-1]) << KEY_BITS | int(column(table, "url_key")[-1])
+                    before = find_pair(column(strange, "domain_key"), column(strange, "url_key"), last)
+                    table, strange = join_sorted(table, strange.slice(0, before)), strange.slice(before)
+                yield table
+        if len(strange):
+            yield strange
+
+
+def join_sorted(table: pa.Table, more: pa.Table) -> pa.Table:
+    if not len(more):
+        return table
+    joined = pa.concat_tables([table, more])
+    return joined.take(pa.array(np.lexsort((column(joined, "url_key"), column(joined, "domain_key")))))
+
+
+def as_extracted(collected: pa.Table) -> pa.Table:
+    """Rows of UrlsColetadas that nobody of us listed, as rows of UrlsExtraidas without links."""
+    zeros = {accumulator.name: pa.array(np.zeros(len(collected), accumulator.dtype)) for accumulator in ACCUMULATORS}
+    return pa.table({name: zeros[name] if name in zeros else collected.column(name) for name in EXTRACTED.names}, schema=EXTRACTED)
+
+
+def open_slices(crawl: Path, log: State, plan: VerifierPlan, seen: int) -> list[KeyedFile]:
+    """The AUX that may hold rows of this block, of the entries in force at positions [seen, absorb_to).
+
+    Of each only the slice is read: its pages carry checksums, and the manifest that of the footer.
+    """
+    low, high = interval(plan.block, plan.blocks)
+    slices = []
+    for entry in log.entries[seen:plan.absorb_to]:
+        if entry is None or entry.kind not in WITH_AUX:
+            continue
+        folder = crawl / names.cycle(entry.cycle) / names.VERIFIER
+        aux = read_input_manifest(folder)["aux"]
+        if aux_rows.may_hold(aux, low, high):
+            verify_footer(folder / names.AUX, aux["footer"])
+            slices.append(KeyedFile(folder / names.AUX, AUX, ORDER, None, aux["first_keys"], aux["last_key"]))
+    return slices
+
+
+def read_happened(harvest: Harvest, crawl: Path, log: State, plan: VerifierPlan, seen: int) -> Happened:
+    """Outcomes of the cycle, and of lists that were abandoned at positions [seen, absorb_to): their URLs count as failed."""
+    low, high = interval(plan.block, plan.blocks)  # by key and not by number: the block may have been split since
+    outcome, reason = harvest.collected.column("outcome"), harvest.collected.column("reason")
+    code = np.select(
+        [is_equal(outcome, ANSWERED), is_equal(outcome, FAILED), is_equal(reason, ROBOTS)],
+        [HAPPENED_ANSWERED, HAPPENED_FAILED, HAPPENED_REFUSED_BY_ROBOTS], HAPPENED_REFUSED,
+    ).astype(np.uint8)
+    columns = {name: [column(harvest.collected, name)] for name in ("domain_key", "url_key", "server_key", *TAKEN)}
+    codes = [code]
+    for entry in log.entries[seen:plan.absorb_to]:
+        if entry is not None and entry.kind == ABANDON and entry.parents:  # without parents it was no fault of the list
+            listed = read_abandoned_list(crawl, entry.cycle)
+            listed = listed.filter(pa.array(in_interval(column(listed, "domain_key"), low, high)))
+            for name, values in columns.items():
+                values.append(column(listed, name) if name not in TAKEN else np.zeros(len(listed), np.uint64))
+            codes.append(np.full(len(listed), HAPPENED_FAILED, np.uint8))
+    joined = {name: np.concatenate(values) for name, values in columns.items()}
+    order = np.lexsort((joined["url_key"], joined["domain_key"]))
+    return Happened(joined["domain_key"][order], joined["url_key"][order], joined["server_key"][order], np.concatenate(codes)[order],
+                    {name: joined[name][order] for name in TAKEN})
+
+
+def is_equal(texts: pa.ChunkedArray, wanted: str) -> np.ndarray:
+    return pc.equal(texts, wanted).to_numpy(zero_copy_only=False).astype(bool)
+
+
+def read_answers(harvest: Harvest, low: int, high: int) -> Answers:
+    here = np.flatnonzero(in_interval(column(harvest.metadata, "domain_key"), low, high))
+    digests = fixed_bytes(harvest.metadata, "content_digest", METADATA.field("content_digest").type.byte_width)
+    return Answers(*(column(harvest.metadata, name)[here] for name in ORDER), here, column(harvest.metadata, "fetched_at_ms")[here], digests[here])

@@ -1,0 +1,100 @@
+"""Distinct URLs that arrived in a piece of the key space, with the sums of what their links brought."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from contract.accumulators import ACCUMULATORS
+from contract.tables import EXTRACTED, ORDER
+from storage.arrays import starts_of_runs
+from storage.keyed_file import find_pair
+from storage.tables import column
+from storage.text_segments import LINES
+
+_HALF = np.uint64(32)
+_LOW_HALF = np.uint64(0xFFFFFFFF)
+
+
+@dataclass
+class Links:
+    """Columns of one length, by (domain key, URL key), each pair once."""
+
+    domain_key: np.ndarray
+    key: np.ndarray
+    server_key: np.ndarray
+    depth: np.ndarray  # least
+    sums: dict[str, np.ndarray]  # of each accumulator, u64
+    linked: np.ndarray  # bool: found by a link or a seed; false: only in somebody else's list
+    rows: int  # that came by links and seeds, repeats included
+    urls: pa.Array
+    first: np.ndarray  # row of `urls` of each
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def urls_of(self, which: np.ndarray) -> pa.LargeBinaryArray:
+        return self.urls.take(pa.array(self.first[which])).cast(LINES)
+
+
+def sort_pairs(first: np.ndarray, second: np.ndarray, shared_bits: int) -> np.ndarray:
+    """The order of rows by two u64 columns; the top `shared_bits` of the first are the same in all rows.
+
+    Rows come as some sorted runs behind each other. The halves of both keys in one number nearly give the order, and runs are cheap to
+    merge by it; where they do not, in a few rows, those are put right.
+    """
+    halves = (first << np.uint64(shared_bits)) & ~_LOW_HALF | second >> _HALF
+    order = np.argsort(halves, kind="stable")
+    ordered = halves[order]
+    same = ordered[1:] == ordered[:-1]
+    places = np.flatnonzero(same)
+    left, right = order[places], order[places + 1]
+    is_wrong = (first[left] > first[right]) | ((first[left] == first[right]) & (second[left] > second[right]))
+    if is_wrong.any():
+        run = np.concatenate(([0], np.cumsum(~same)))
+        again = np.flatnonzero(np.isin(run, run[places[is_wrong]]))
+        rows = order[again]
+        order[again] = rows[np.lexsort((second[rows], first[rows], run[again]))]
+    return order
+
+
+def gather(tables: list[pa.Table], foreign: pa.Table, shared_bits: int) -> Links:
+    """Unites tables of the columns of UrlsExtraidas; `foreign` rows count as no link."""
+    table = pa.concat_tables([*tables, foreign] or [EXTRACTED.empty_table()]).combine_chunks()
+    linked = np.arange(len(table)) < len(table) - len(foreign)
+    domain, key = column(table, "domain_key"), column(table, "url_key")
+    order = sort_pairs(domain, key, shared_bits)
+    domain, key = domain[order], key[order]
+    is_first = np.ones(len(order), bool)
+    is_first[1:] = (domain[1:] != domain[:-1]) | (key[1:] != key[:-1])
+    starts = np.flatnonzero(is_first)
+    first = order[starts]
+    has_repeats = len(starts) < len(order)
+
+    def reduce(operation: np.ufunc, values: np.ndarray) -> np.ndarray:
+        return operation.reduceat(values[order], starts) if has_repeats else values[order]
+
+    urls = table.column("url").combine_chunks()
+    return Links(
+        domain_key=domain[starts], key=key[starts], server_key=column(table, "server_key")[first],
+        depth=reduce(np.minimum, column(table, "depth")),
+        sums={accumulator.name: reduce(np.add, column(table, accumulator.name).astype(np.uint64)) for accumulator in ACCUMULATORS},
+        linked=reduce(np.logical_or, linked) if len(foreign) else np.ones(len(starts), bool),
+        rows=len(table) - len(foreign), urls=urls, first=first,
+    )
+
+
+def first_of_each(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(distinct values, rising; a row of each)."""
+    order = np.argsort(values, kind="stable")
+    starts = starts_of_runs(values[order])
+    return values[order][starts], order[starts]
+
+
+
+
+def slice_rows(table: pa.Table, low: int, high: int) -> pa.Table:
+    """The rows of a sorted table with pairs of keys in [low, high)."""
+    keys = [column(table, name) for name in ORDER]
+    start = find_pair(*keys, low)
+    return table.slice(start, find_pair(*keys, high) - start)

@@ -1,0 +1,135 @@
+"""Rules that need a whole server in view, judged on the new URLs of a merge: prefixes and queries without end, budgets.
+
+Where a rule has room for some only, URLs nearest to a seed go first: by depth, then by key. The order in which rows arrive
+says nothing. Queries are judged first, then folders, then trees, then the budgets, each on what the ones before it left,
+so that a trap does not eat the budget of the rest.
+
+    kind    counts the URLs               by                       at most                   refused as
+    QUERY   with a query                  path                     query_max_urls            query
+    FOLDER  with two segments and more    folder: the segments     prefix_max_urls           path_prefix
+                                          before the last, the
+                                          first two of them
+    TREE    with three segments and more  first segment            TREE_TIMES as many        path_prefix
+
+So /a/b/c/d counts in the folder /a/b and the tree /a, /a/b in the folder /a alone; / and /a, where most sites keep their own
+pages, in none: the budget of the server bounds them. The tree catches what has no end in its second segment.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from stages.verifier.paths import hash_texts, locate_paths, take_paths
+from stages.verifier.prefixes import FOLDER, QUERY, TREE, Groups, Prefixes, add_granted, group_rows
+from storage.arrays import rank_in_run
+
+RULES = ("", "server_budget", "domain_budget", "path_prefix", "query")  # a rule's code is its place; 0: granted
+GRANTED, SERVER_BUDGET, DOMAIN_BUDGET, PATH_PREFIX, QUERY_PATHS = range(len(RULES))
+TREE_TIMES = 8  # /artigos has the pages of many years in /artigos/2020 and its like; a trap that branches passes it all the same
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Each maximum: 0 is no limit, and the rule neither counts nor forgets."""
+
+    server_max_urls: int  # that a server may know
+    domain_max_urls: int  # that the servers of a domain may know together
+    prefix_from_urls: int  # servers that know fewer, these rows included, are not watched for prefixes and queries
+    prefix_max_urls: int
+    query_max_urls: int
+
+
+@dataclass
+class NewRows:
+    """URLs that the block did not know; all of one length, keys unique, in any order."""
+
+    server: np.ndarray  # u32, place in the merged table of servers
+    key: np.ndarray  # u64
+    depth: np.ndarray  # u8
+    urls: pa.Array | pa.ChunkedArray  # canonical, string or large_string
+
+
+def judge_new(rows: NewRows, known_of_server: np.ndarray, domain_of_server: np.ndarray, table: Prefixes, limits: Limits,
+              seed: int) -> tuple[np.ndarray, Prefixes]:
+    """The code of the rule that refuses each row, u8, and the table with what was granted.
+
+    known_of_server: integers, URLs known of each server before these rows. domain_of_server: integers, equal for servers of one domain.
+    """
+    codes = np.zeros(len(rows.key), np.uint8)
+    if not len(codes):
+        return codes, table
+    known = known_of_server.astype(np.int64)
+    counted = []
+    if limits.query_max_urls or limits.prefix_max_urls:
+        counted = judge_prefixes(codes, rows, known, table, limits, seed)
+    if limits.server_max_urls:
+        judge_server_budget(codes, rows, known, limits.server_max_urls)
+    if limits.domain_max_urls:
+        judge_domain_budget(codes, rows, known, domain_of_server, limits.domain_max_urls)
+    return codes, add_granted(table, counted, codes == GRANTED) if counted else table
+
+
+def judge_prefixes(codes: np.ndarray, rows: NewRows, known: np.ndarray, table: Prefixes, limits: Limits, seed: int) -> list[Groups]:
+    """Sets the codes of what queries and path prefixes have no room for; returns the groups that were counted."""
+    is_watched = find_watched(rows.server, known, table, limits.prefix_from_urls)
+    watched = np.flatnonzero(is_watched)
+    if not len(watched):
+        return []
+    if len(watched) * 2 < len(codes):  # to copy the texts of the few is quicker than to look at those of all
+        paths = locate_paths(rows.urls.filter(pa.array(is_watched)))
+    else:
+        paths = take_paths(locate_paths(rows.urls), watched)
+    counted = []
+
+    def judge(kind: int, rule: int, limit: int, where: np.ndarray, end: np.ndarray) -> None:
+        places = np.flatnonzero(where & (codes[watched] == GRANTED)) if limit else np.empty(0, np.int64)
+        if not len(places):
+            return
+        which = watched[places]
+        hashes = hash_texts(paths.data, paths.start[places], end[places], seed)
+        groups = group_rows(kind, which, rows.server[which], hashes, table, len(known))
+        beyond = find_beyond(groups.group, groups.room(limit), (rows.depth[which], rows.key[which]))
+        codes[which[beyond]] = rule
+        counted.append(groups)
+
+    judge(QUERY, QUERY_PATHS, limits.query_max_urls, paths.with_query, paths.end)
+    judge(FOLDER, PATH_PREFIX, limits.prefix_max_urls, paths.levels >= 2, np.where(paths.levels >= 3, paths.second_end, paths.first_end))
+    judge(TREE, PATH_PREFIX, limits.prefix_max_urls * TREE_TIMES, paths.levels >= 3, paths.first_end)
+    return counted
+
+
+def find_watched(server: np.ndarray, known: np.ndarray, table: Prefixes, from_urls: int) -> np.ndarray:
+    """Mask of the rows of servers that are large enough, or large with these rows, or were watched before."""
+    large = known + np.bincount(server, minlength=len(known)) >= from_urls
+    large[table.server] = True
+    return large[server]
+
+
+def judge_server_budget(codes: np.ndarray, rows: NewRows, known: np.ndarray, most: int) -> None:
+    left = np.flatnonzero(codes == GRANTED)
+    beyond = find_beyond(rows.server[left], most - known, (rows.depth[left], rows.key[left]))
+    codes[left[beyond]] = SERVER_BUDGET
+
+
+def judge_domain_budget(codes: np.ndarray, rows: NewRows, known: np.ndarray, domain_of_server: np.ndarray, most: int) -> None:
+    _, domain = np.unique(domain_of_server, return_inverse=True)
+    known_of_domain = np.bincount(domain, weights=known).astype(np.int64)  # sums in float64 are exact up to 2^53
+    left = np.flatnonzero(codes == GRANTED)
+    server = rows.server[left]
+    beyond = find_beyond(domain[server], most - known_of_domain, (rows.depth[left], server, rows.key[left]))
+    codes[left[beyond]] = DOMAIN_BUDGET
+
+
+def find_beyond(group: np.ndarray, room: np.ndarray, order: tuple[np.ndarray, ...]) -> np.ndarray:
+    """Mask of the rows that their group has no room for; group: place in `room`, which may be negative; order: first is foremost.
+
+    Only groups that have room for some of their rows are sorted: most have it for all, and those of an old trap for none.
+    """
+    arrivals = np.bincount(group, minlength=len(room))
+    beyond = (room <= 0)[group]
+    some = np.flatnonzero(((arrivals > room) & (room > 0))[group])
+    if len(some):
+        some = some[np.lexsort((*(values[some] for values in reversed(order)), group[some]))]
+        beyond[some[rank_in_run(group[some]) >= room[group[some]]]] = True
+    return beyond

@@ -1,0 +1,173 @@
+"""The walk of a turn through its block: everything is sorted by (domain key, URL key), and merged piece by piece.
+
+A piece is a range of pairs of keys whose rows, those of the parent generation and those that arrive, fit into memory
+together; mostly one holds the whole block. What needs a whole server in view goes along: the table of servers with
+its counts, the rules about servers, and the best of the waiting URLs.
+"""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from contract import names
+from contract.accumulators import ACCUMULATORS
+from contract.blocks import KEY_BITS, bits_of_block, interval
+from contract.crawl_folder import CrawlFolder
+from contract.generation import Generation, GenerationWriter
+from contract.plan import Plan, VerifierPlan
+from contract.tables import PRESCHEDULED, WAITING
+from stages.verifier.figures import describe_generation
+from stages.verifier.harvest import Answers, Happened, Harvest
+from stages.verifier.links import Links, first_of_each, gather, slice_rows
+from stages.verifier.merge import apply_happened, apply_servers, count_sets, find_duplicates, find_known, merge_rows, merge_side
+from stages.verifier.paths import path_levels
+from stages.verifier.pieces import Range, cut
+from stages.verifier.prescheduling import POLICIES, Refill
+from stages.verifier.refusals import Refusals
+from stages.verifier.servers import ServerTable, judge
+from stages.verifier.texts import Texts
+from stages.verifier.timing import Timing
+from storage.keyed_file import KeyedFile, find_pair
+from storage.tables import column
+from storage.text_segments import NO_TEXT, read_blobs
+
+BASE_BYTES = 200 << 20  # what the libraries and the tables of servers take
+PARENT_ROW_BYTES = 64  # of a row of the parent: its columns, those that they become, and places
+ARRIVED_ROW_BYTES = 480  # of a row that arrives: as it was read, joined, sorted, and as text
+PIECE_BYTES_LEAST = 16 << 20
+
+
+class Walk:
+    def __init__(self, crawl: CrawlFolder, plan: Plan, fixed: VerifierPlan, parent: Generation, harvest: Harvest, slices: list[KeyedFile],
+                 happened: Happened, answers: Answers, timing: Timing):
+        self._crawl, self._plan, self._parent, self._harvest, self._happened, self._answers = crawl.path, plan, parent, harvest, happened, answers
+        self._limits = plan.config.verifier
+        self._policy = POLICIES[self._limits.prescheduled_by]
+        self._sources = [*harvest.sources(), *slices]
+        self._shared_bits = bits_of_block(fixed.block, fixed.blocks)
+        self._range: Range = tuple(key << KEY_BITS for key in interval(fixed.block, fixed.blocks))
+        self._timing = timing
+        self._rows_done = self._side_done = 0
+        self._sums = dict.fromkeys((accumulator.name for accumulator in ACCUMULATORS), 0)
+        self.counts: Counter[str] = Counter()
+        self.refusals = Refusals(self._limits, parent.prefixes, crawl.hash_seed)
+
+    def write(self, folder: Path, out: Path) -> tuple[dict, dict]:
+        """Writes the generation into `folder`, its text below `out`; returns its figures and its segments of text."""
+        pieces = cut(*self._range, self._weigh, max(self._limits.memory_max_bytes - BASE_BYTES, PIECE_BYTES_LEAST))
+        self.counts["pieces"] = len(pieces)
+        whole = self._read(pieces[0]) if len(pieces) == 1 else None
+        self._timing.mark("read")
+        self._servers = ServerTable(self._parent.servers, *self._find_servers(whole))
+        self.refusals.move_servers(self._servers.place_of_old)
+        new_robots, self._new_rules = self._take_observed()
+        judge(self._servers.columns, self._plan.now_ms, self._plan.config)
+        self._refill = Refill(self._may_need(), self._policy, self._limits.prescheduled_max)
+        self._duplicate = find_duplicates(self._parent, self._answers)
+        self._texts = Texts(self._crawl, out, self._plan.cycle, self._parent)
+        writer = GenerationWriter(folder)
+        states = []
+        for piece in pieces:
+            tables = whole or self._read(piece)
+            self._timing.mark("read")
+            states.append(self._take(piece, tables, writer))
+        state = states[0] if len(states) == 1 else np.concatenate(states)
+        rows, places = self._refill.choose(self._servers.states[:, PRESCHEDULED], self._limits.prescheduled_refill)
+        state[rows] = PRESCHEDULED
+        self._servers.move(places, WAITING, PRESCHEDULED)
+        writer.rows.append({"state": state})
+        texts = self._texts.close(self._servers.columns, new_robots)
+        servers = self._servers.table()
+        writer.close(servers, self.refusals.prefixes())
+        self._timing.mark("write")
+        return {**describe_generation(servers, self._servers.states.sum(axis=0)), **{f"{name}_sum": total for name, total in self._sums.items()}}, texts
+
+    def _weigh(self, low: int, high: int) -> int:
+        """About how much memory the turn needs for a range of pairs."""
+        arrived = sum(source.count(low, high) for source in self._sources)
+        return (self._row_of(high) - self._row_of(low)) * PARENT_ROW_BYTES + arrived * ARRIVED_ROW_BYTES
+
+    def _row_of(self, pair: int) -> int:
+        """How many rows of the parent lie before a pair."""
+        domain_key, key = divmod(pair, 1 << KEY_BITS)
+        if domain_key >> KEY_BITS:
+            return len(self._parent)
+        (start,), (stop,) = self._parent.domains.rows_of(np.array([domain_key], np.uint64))
+        return int(start + np.searchsorted(self._parent.rows["key"][start:stop], np.uint64(key)))
+
+    def _read(self, piece: Range) -> list[pa.Table]:
+        return [source.read(*piece) for source in self._sources]
+
+    def _find_servers(self, whole: list[pa.Table] | None) -> tuple[np.ndarray, np.ndarray]:
+        """(server key, domain key) of every server that a row arrives of, each once."""
+        tables = whole if whole is not None else (table for source in self._sources for table in source.read_pieces(*self._range))
+        keys, domains = [], []
+        for table in (self._harvest.foreign, *tables):
+            found, row = first_of_each(column(table, "server_key"))
+            keys.append(found)
+            domains.append(column(table, "domain_key")[row])
+        server_keys, row = first_of_each(np.concatenate(keys))
+        return server_keys, np.concatenate(domains)[row]
+
+    def _take_observed(self) -> tuple[dict[int, bytes], np.ndarray]:
+        """Merges Servidores into the table; returns the robots.txt that are new, by place of the server, and the places where they changed."""
+        servers = self._servers
+        places, rows = servers.take_observed(self._harvest.servers)
+        robots = self._harvest.servers.column("robots").take(pa.array(rows)).to_pylist()
+        asked = [(place, text) for place, text in zip(places.tolist(), robots) if text is not None]
+        had = np.array([place for place, _ in asked if servers["robots_text"][place] != NO_TEXT], np.int64)
+        stored = read_blobs(self._crawl / names.TEXT, names.segment, servers["robots_text"][had], servers["robots_length"][had])
+        before = dict(zip(had.tolist(), stored))
+        new = {place: text for place, text in asked if before.get(place) != text}
+        return new, np.array([place for place in new if place in before], np.int64)
+
+    def _may_need(self) -> np.ndarray:
+        """Which servers may have fewer prescheduled URLs than they should once the turn is done; bool, by place."""
+        gone = self._servers.find(self._happened.server_key)
+        left = self._servers["prescheduled"].astype(np.int64) - np.bincount(gone[gone >= 0], minlength=len(self._servers))
+        return (left < self._limits.prescheduled_refill) & ~self._servers["given_up"].astype(bool)
+
+    def _take(self, bounds: Range, tables: list[pa.Table], writer: GenerationWriter) -> np.ndarray:
+        """Merges a piece and appends its rows, all but their states, which are returned."""
+        links = gather(tables, slice_rows(self._harvest.foreign, *bounds), self._shared_bits)
+        self._timing.mark("sort")
+        piece = find_known(self._parent, self._row_of(bounds[0]), self._row_of(bounds[1]), links)
+        self._timing.mark("find")
+        self._name_servers(links, piece.new)
+        answers = self._answers.part(*bounds)
+        self.refusals.judge(piece, self._servers, answers)
+        urls = links.urls_of(piece.new)
+        features = {"levels": path_levels(urls)} if "levels" in self._policy.features else {}
+        self._timing.mark("rules")
+        merge_rows(piece, self._servers, self._texts.segment_of_old, self._texts.own, features)
+        self._timing.mark("merge")
+        apply_happened(piece, self._happened.part(*bounds), self._limits.attempts_max)
+        apply_servers(piece, self._servers, self._new_rules)
+        start = find_pair(self._answers.domain_key, self._answers.key, bounds[0])
+        duplicate = self._duplicate[start:start + len(answers.key)]
+        side, self._side_done = merge_side(piece, self._side_done, answers, self._plan.cycle, duplicate)
+        self._timing.mark("states")
+        self._texts.append(self._parent.rows.read("segment", piece.start, piece.stop), piece.old_at, urls, piece.new_at)
+        self._timing.mark("texts")
+        self._servers.count(piece.server_places, piece.rows["state"])
+        self._refill.offer(piece.rows, piece.server_places, self._rows_done)
+        self._timing.mark("preschedule")
+        state = piece.rows.pop("state")
+        writer.rows.append(piece.rows)
+        writer.side.append(side)
+        self._timing.mark("write")
+        self._rows_done += len(state)
+        self.counts.update({**count_sets(piece, answers), "duplicates": int(duplicate.sum())})
+        for name in self._sums:
+            self._sums[name] += int(piece.rows[name].sum(dtype=np.uint64))
+        self._timing.mark("count")
+        return state
+
+    def _name_servers(self, links: Links, new: np.ndarray) -> None:
+        """Names the servers that have none yet, by a URL of each."""
+        places = self._servers.find(links.server_key[new])
+        nameless = np.flatnonzero(self._servers["server"][places] == "")
+        found, row = first_of_each(places[nameless])
+        self._servers.name(found, [url.decode() for url in links.urls_of(new[nameless[row]]).to_pylist()])

@@ -1,0 +1,105 @@
+"""A Parquet table sorted by two u64 columns, read by ranges of their pairs.
+
+A pair is one number: the first key times 2^64 plus the second. Which row groups may hold a range is known from the first key
+of each group; inside one long run of a first key, from the groups' own statistics of the second.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from storage.arrays import search_runs
+from storage.errors import Damaged
+from storage.tables import ROW_GROUP_ROWS, column, open_table, read_groups
+
+KEY_END = 1 << 64
+PAIR_END = 1 << 128
+GROUPS_AT_ONCE = 64  # half a million rows
+
+
+def find_pair(first: np.ndarray, second: np.ndarray, pair: int) -> int:
+    """How many rows of two columns (u64, sorted by both) lie before a pair."""
+    if pair >= PAIR_END:
+        return len(first)
+    major, minor = divmod(pair, KEY_END)
+    low, high = np.searchsorted(first, np.uint64(major), "left"), np.searchsorted(first, np.uint64(major), "right")
+    return int(low + np.searchsorted(second[low:high], np.uint64(minor)))
+
+
+def find_pairs(first: np.ndarray, second: np.ndarray, in_first: np.ndarray, in_second: np.ndarray) -> np.ndarray:
+    """Place of each pair (first, second) in two columns (u64, sorted by both, each pair once); -1 where it is not there."""
+    high = np.searchsorted(in_first, first, "right")
+    place = search_runs(second, np.searchsorted(in_first, first, "left"), high, in_second)
+    there = place < high
+    there[there] = in_second[place[there]] == second[there]
+    return np.where(there, place, -1)
+
+
+class KeyedFile:
+    def __init__(self, path: Path, schema: pa.Schema, keys: tuple[str, str], columns: list[str] | None = None,
+                 first_keys: list[int] | None = None, last_key: int | None = None):
+        """`first_keys`, of each row group, and `last_key` spare asking the file for them."""
+        self._path = path
+        self._names = keys
+        self._columns = columns
+        self._file = open_table(path, schema)
+        self._groups = self._file.metadata.num_row_groups
+        if first_keys is None:
+            bounds = [self._bounds(group, 0) for group in range(self._groups)]
+            first_keys, last_key = [low for low, _ in bounds], bounds[-1][1] if bounds else 0
+        if len(first_keys) != self._groups:
+            raise Damaged(path, f"expected {len(first_keys)} row groups, found {self._groups}")
+        self._firsts = np.array(first_keys, np.uint64)
+        self._lasts = np.append(self._firsts[1:], np.uint64(last_key or 0)) if self._groups else self._firsts  # of a group: not below any of its keys
+
+    def __len__(self) -> int:
+        return self._file.metadata.num_rows
+
+    def _bounds(self, group: int, key: int) -> tuple[int, int]:
+        metadata = self._file.metadata.row_group(group)
+        place = self._file.schema_arrow.get_field_index(self._names[key])
+        statistics = metadata.column(place).statistics
+        if statistics is None or not statistics.has_min_max:
+            raise Damaged(self._path, f"expected statistics of {self._names[key]} in row group {group}, found none")
+        return statistics.min, statistics.max
+
+    def _groups_of(self, low: int, high: int) -> np.ndarray:
+        """The row groups that may hold pairs in [low, high)."""
+        if low >= high:
+            return np.empty(0, np.int64)
+        first, last = low >> 64, (high - 1) >> 64
+        groups = np.flatnonzero((self._firsts <= np.uint64(last)) & (self._lasts >= np.uint64(first)))
+        if first == last and len(groups) > 2:  # inside one long run
+            inner = [group for group in groups[1:-1].tolist() if self._overlaps(group, low % KEY_END, (high - 1) % KEY_END)]
+            groups = np.array([groups[0], *inner, groups[-1]])
+        return groups
+
+    def _overlaps(self, group: int, low: int, high: int) -> bool:
+        least, most = self._bounds(group, 1)
+        return least <= high and most >= low
+
+    def count(self, low: int, high: int) -> int:
+        """About how many rows have pairs in [low, high): never less than there are."""
+        groups = self._groups_of(low, high)
+        return min(len(groups) * ROW_GROUP_ROWS, len(self))
+
+    def read(self, low: int, high: int) -> pa.Table:
+        """The rows with pairs in [low, high)."""
+        groups = self._groups_of(low, high).tolist()
+        return self._slice(read_groups(self._path, self._file, groups, self._columns), low, high)
+
+    def read_pieces(self, low: int, high: int) -> Iterator[pa.Table]:
+        """The same, some row groups at a time."""
+        groups = self._groups_of(low, high).tolist()
+        for start in range(0, len(groups), GROUPS_AT_ONCE):
+            yield self._slice(read_groups(self._path, self._file, groups[start:start + GROUPS_AT_ONCE], self._columns), low, high)
+
+    def _slice(self, table: pa.Table, low: int, high: int) -> pa.Table:
+        first, second = (column(table, name) for name in self._names)
+        start = find_pair(first, second, low)
+        return table.slice(start, find_pair(first, second, high) - start)
+
+    def close(self) -> None:
+        self._file.close()
