@@ -52,6 +52,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Scheduler:
+    order: str = choice("depth", "depth", "cash")
     list_max_urls: int = number(100_000, 1)
     server_max_urls: int = number(100, 1)
 
@@ -157,9 +158,9 @@ class Verifier:
     prescheduled_by: str = choice("shortest_path", *PRESCHEDULED_BY)
     server_max_urls: int = number(0)
     domain_max_urls: int = number(0)
-    prefix_from_urls: int = number(10_000)
-    prefix_max_urls: int = number(100_000)
-    query_max_urls: int = number(20_000)
+    prefix_from_urls: int = number(5_000)
+    prefix_max_urls: int = number(50_000)
+    query_max_urls: int = number(50_000)
     attempts_max: int = number(3, 1, 255)
     server_backoff_s: float = number(3_600.0)
     server_backoffs_max: int = number(4, 0, 30)

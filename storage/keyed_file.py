@@ -80,10 +80,18 @@ class KeyedFile:
         least, most = self._bounds(group, 1)
         return least <= high and most >= low
 
-    def count(self, low: int, high: int) -> int:
-        """About how many rows have pairs in [low, high): never less than there are."""
-        groups = self._groups_of(low, high)
-        return min(len(groups) * ROW_GROUP_ROWS, len(self))
+    def count(self, low: int, high: int) -> float:
+        """About how many rows have pairs in [low, high), as if those of a row group were evenly spread between its ends."""
+        return sum(self._share(group, low, high) * self._file.metadata.row_group(group).num_rows for group in self._groups_of(low, high).tolist())
+
+    def _share(self, group: int, low: int, high: int) -> float:
+        first, last = int(self._firsts[group]), int(self._lasts[group])
+        if first == last:
+            least, most = self._bounds(group, 1)
+            begin, end = first << 64 | least, first << 64 | most + 1
+        else:
+            begin, end = first << 64, last + 1 << 64
+        return max(min(end, high) - max(begin, low), 0) / (end - begin)
 
     def read(self, low: int, high: int) -> pa.Table:
         """The rows with pairs in [low, high)."""

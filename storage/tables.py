@@ -116,8 +116,13 @@ def read_some_columns(path: Path, schema: pa.Schema, columns: list[str]) -> pa.T
 
 
 def column(table: pa.Table, name: str) -> np.ndarray:
-    """A column as a numpy array; texts as objects."""
-    return table.column(name).combine_chunks().to_numpy(zero_copy_only=False)
+    """A column as a numpy array, read-only where it need not be copied; texts as objects."""
+    return only_chunk(table.column(name)).to_numpy(zero_copy_only=False)
+
+
+def only_chunk(values: pa.ChunkedArray) -> pa.Array:
+    """A column as one array; combine_chunks() would copy it also where it is one already."""
+    return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
 
 
 def _one_line(error: Exception) -> str:
@@ -126,7 +131,7 @@ def _one_line(error: Exception) -> str:
 
 def fixed_bytes(table: pa.Table, name: str, width: int) -> np.ndarray:
     """A column of fixed-width bytes as a numpy array of void."""
-    array = table.column(name).combine_chunks()
+    array = only_chunk(table.column(name))
     if not len(array):
         return np.empty(0, f"V{width}")
     return np.frombuffer(array.buffers()[1], f"V{width}")[array.offset:array.offset + len(array)]

@@ -68,15 +68,20 @@ def main() -> None:
 def make_list(crawl: Path, plan: Plan, generation: Generation) -> tuple[pa.Table, pa.Table]:
     table = {name: column(generation.servers, name) for name in ("delay_ms", "due_at_ms", "given_up", "server_key", "domain_key")}
     caps = server_caps(table, plan.now_ms, plan.config)
-    chosen = choose(generation.rows, generation.places, caps, plan.config.scheduler.list_max_urls)
+    chosen = choose(generation.rows, generation.places, caps, plan.config.scheduler.list_max_urls, plan.config.scheduler.order)
     server = generation.places[chosen]
     listed = pa.table({
         "order": np.arange(len(chosen), dtype=np.uint32), "url": pa.array(read_urls(crawl, generation, chosen), pa.string()),
         "domain_key": table["domain_key"][server], "url_key": generation.rows["key"][chosen],
         "server_key": table["server_key"][server], "depth": generation.rows["depth"][chosen],
-        **no_revisits(len(chosen)), **{name: np.zeros(len(chosen), np.uint64) for name in TAKEN},
+        **no_revisits(len(chosen)), **take_along(generation, chosen, plan.config.scheduler.order),
     }, schema=URL_LIST)
     return listed, known_servers(crawl, generation.servers.take(pa.array(np.unique(server))))
+
+
+def take_along(generation: Generation, chosen: np.ndarray, order: str) -> dict[str, np.ndarray]:
+    """What each page of the list is to hand on to its targets: all that it has of what the list is ordered by."""
+    return {name: generation.rows[name.removesuffix("_taken")][chosen] if name == f"{order}_taken" else np.zeros(len(chosen), np.uint64) for name in TAKEN}
 
 
 def no_revisits(rows: int) -> dict[str, np.ndarray]:

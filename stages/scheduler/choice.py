@@ -18,15 +18,16 @@ def server_caps(servers: dict, now_ms: int, config: Config) -> np.ndarray:
     return caps
 
 
-def choose(rows: Mapping[str, np.ndarray], places: np.ndarray, caps: np.ndarray, most: int) -> np.ndarray:
+def choose(rows: Mapping[str, np.ndarray], places: np.ndarray, caps: np.ndarray, most: int, order: str) -> np.ndarray:
     """Rows for the list, in its order: the k-th URL of every server comes before the (k+1)-th of any.
 
     `places` has the server of each row. So servers are spread through the list, and where it is full every server has had its turn. Within a server the
-    nearest to a seed comes first, then the smallest key.
+    richest comes first, where the order is by cash, then the nearest to a seed, then the smallest key.
     """
     waiting = np.flatnonzero(rows["state"] == PRESCHEDULED)
     waiting = waiting[caps[places[waiting]] > 0]
-    waiting = waiting[np.lexsort((rows["key"][waiting], rows["depth"][waiting], places[waiting]))]
+    richest = [~rows["cash"][waiting]] if order == "cash" else []
+    waiting = waiting[np.lexsort((rows["key"][waiting], rows["depth"][waiting], *richest, places[waiting]))]
     server = places[waiting]
     rank = rank_in_run(server)
     fits = rank < caps[server]

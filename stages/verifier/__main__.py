@@ -3,6 +3,7 @@
   bin/verifier --crawl DIR --cycle ID              merge and commit the cycle
   bin/verifier --crawl DIR --cycle ID --out DIR2   write the same files below DIR2, commit nothing
   bin/verifier --crawl DIR --cycle ID --repair     make damaged files of that cycle's merge anew
+  bin/verifier ... --times FILE                    also write how many seconds each part took, as JSON
 
 Reads the extractor's tables of the cycle, the block's live generation and the slices of AUX that
 wait for the block. Writes a new generation R/BLOCK/CYCLE, a segment of text, AUX.parquet with the
@@ -25,6 +26,7 @@ from contract.log import ABSORB, CRAWL, GROW, Entry, State, commit, replay
 from contract.plan import Plan, VerifierPlan, fix_verifier_plan, read_plan
 from contract.stage import expect_ours, live_with_supervisor
 from stages.verifier.split import split_block
+from stages.verifier.timing import Timing
 from stages.verifier.turn import take_turn
 from storage.errors import Damaged
 from storage.publish import describe, make_folder, put, read_manifest, verify
@@ -37,7 +39,9 @@ def main() -> int | None:
     parser.add_argument("--cycle", type=int, metavar="ID", required=True, help="the cycle whose tables are merged")
     parser.add_argument("--out", type=Path, metavar="DIR2", help="write below this folder and commit nothing")
     parser.add_argument("--repair", action="store_true", help="make damaged files of a committed merge anew")
+    parser.add_argument("--times", type=Path, metavar="FILE", help="write the seconds that each part took to this file, as JSON")
     arguments = parser.parse_args()
+    timing = Timing()
     live_with_supervisor()
     crawl = open_folder(arguments.crawl)
     hold_lock(crawl)
@@ -50,22 +54,25 @@ def main() -> int | None:
             return repair(crawl, plan, log)
         if arguments.out:
             expect_ours(arguments.out)
-            print(json.dumps(work(crawl, arguments.out, plan, log)[0], indent=1))
+            print(json.dumps(work(crawl, arguments.out, plan, log, timing)[0], indent=1))
             return None
         if plan.cycle in log.cycles:
             print(f"{NAME}: cycle {plan.cycle} is committed already")
             return None
-        report, fixed = work(crawl, crawl.path, plan, log)
+        report, fixed = work(crawl, crawl.path, plan, log, timing)
         position = commit(crawl.path, entry_of(plan, fixed, log))
+    timing.mark("commit")
+    if arguments.times:
+        arguments.times.write_text(json.dumps(timing.told(), indent=1))
     print(f"{NAME}: cycle {plan.cycle} committed at {position}: " + json.dumps(report))
     return None
 
 
-def work(crawl: CrawlFolder, out: Path, plan: Plan, log: State) -> tuple[dict, VerifierPlan | None]:
+def work(crawl: CrawlFolder, out: Path, plan: Plan, log: State, timing: Timing | None = None) -> tuple[dict, VerifierPlan | None]:
     if plan.kind == GROW:
         return split_block(crawl.path, out, plan), None
     fixed = fix_verifier_plan(crawl.path, plan, log.length)
-    return take_turn(crawl, out, plan, fixed, log), fixed
+    return take_turn(crawl, out, plan, fixed, log, timing), fixed
 
 
 def entry_of(plan: Plan, fixed: VerifierPlan | None, log: State) -> Entry:

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from contract.accumulators import ACCUMULATORS
-from contract.tables import EXTRACTED, ORDER
+from contract.tables import ORDER
 from storage.arrays import starts_of_runs
 from storage.keyed_file import find_pair
-from storage.tables import column
+from storage.tables import column, only_chunk
 from storage.text_segments import LINES
 
 _HALF = np.uint64(32)
@@ -27,11 +27,15 @@ class Links:
     sums: dict[str, np.ndarray]  # of each accumulator, u64
     linked: np.ndarray  # bool: found by a link or a seed; false: only in somebody else's list
     rows: int  # that came by links and seeds, repeats included
-    urls: pa.Array
+    urls: pa.Array | None
     first: np.ndarray  # row of `urls` of each
 
     def __len__(self) -> int:
         return len(self.key)
+
+    def forget_urls(self) -> None:
+        """Once the new ones are taken, the texts of known URLs only lie in memory."""
+        self.urls = None
 
     def urls_of(self, which: np.ndarray) -> pa.LargeBinaryArray:
         return self.urls.take(pa.array(self.first[which])).cast(LINES)
@@ -41,26 +45,26 @@ def sort_pairs(first: np.ndarray, second: np.ndarray, shared_bits: int) -> np.nd
     """The order of rows by two u64 columns; the top `shared_bits` of the first are the same in all rows.
 
     Rows come as some sorted runs behind each other. The halves of both keys in one number nearly give the order, and runs are cheap to
-    merge by it; where they do not, in a few rows, those are put right.
+    merge by it; where they do not, because two keys begin alike, the rows of that half of a first key are put right.
     """
     halves = (first << np.uint64(shared_bits)) & ~_LOW_HALF | second >> _HALF
     order = np.argsort(halves, kind="stable")
-    ordered = halves[order]
-    same = ordered[1:] == ordered[:-1]
-    places = np.flatnonzero(same)
-    left, right = order[places], order[places + 1]
-    is_wrong = (first[left] > first[right]) | ((first[left] == first[right]) & (second[left] > second[right]))
+    majors, minors = first[order], second[order]
+    is_wrong = (majors[1:] < majors[:-1]) | ((majors[1:] == majors[:-1]) & (minors[1:] < minors[:-1]))
     if is_wrong.any():
-        run = np.concatenate(([0], np.cumsum(~same)))
-        again = np.flatnonzero(np.isin(run, run[places[is_wrong]]))
-        rows = order[again]
-        order[again] = rows[np.lexsort((second[rows], first[rows], run[again]))]
+        starts = halves[order] >> _HALF
+        for start in np.unique(starts[np.flatnonzero(is_wrong)]):
+            low, high = np.searchsorted(starts, start, "left"), np.searchsorted(starts, start, "right")
+            rows = order[low:high]
+            order[low:high] = rows[np.lexsort((second[rows], first[rows]))]
     return order
 
 
 def gather(tables: list[pa.Table], foreign: pa.Table, shared_bits: int) -> Links:
-    """Unites tables of the columns of UrlsExtraidas; `foreign` rows count as no link."""
-    table = pa.concat_tables([*tables, foreign] or [EXTRACTED.empty_table()]).combine_chunks()
+    """Unites tables of the columns of UrlsExtraidas, and leaves their list empty, so that they are not in memory twice; `foreign` rows count as no link."""
+    tables.append(foreign)
+    table = pa.concat_tables(tables).combine_chunks()
+    tables.clear()
     linked = np.arange(len(table)) < len(table) - len(foreign)
     domain, key = column(table, "domain_key"), column(table, "url_key")
     order = sort_pairs(domain, key, shared_bits)
@@ -74,13 +78,12 @@ def gather(tables: list[pa.Table], foreign: pa.Table, shared_bits: int) -> Links
     def reduce(operation: np.ufunc, values: np.ndarray) -> np.ndarray:
         return operation.reduceat(values[order], starts) if has_repeats else values[order]
 
-    urls = table.column("url").combine_chunks()
     return Links(
         domain_key=domain[starts], key=key[starts], server_key=column(table, "server_key")[first],
         depth=reduce(np.minimum, column(table, "depth")),
         sums={accumulator.name: reduce(np.add, column(table, accumulator.name).astype(np.uint64)) for accumulator in ACCUMULATORS},
         linked=reduce(np.logical_or, linked) if len(foreign) else np.ones(len(starts), bool),
-        rows=len(table) - len(foreign), urls=urls, first=first,
+        rows=len(table) - len(foreign), urls=only_chunk(table.column("url")), first=first,
     )
 
 

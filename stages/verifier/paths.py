@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 LEVELS_MAX = 255
-CHUNK_BYTES = 1 << 21  # of text looked at in one go: its positions stay in the cache, and memory does not follow the batch
+CHUNK_BYTES = 1 << 20  # of text looked at in one go: its positions stay in the cache, and memory does not follow the batch
 _SLASH, _QUESTION = b"/?"
 _HEAD_SLASHES = 2  # of 'http://', before the one that begins the path
 _WORD_BYTES = 8
@@ -84,13 +84,15 @@ def _locate_chunk(found: Paths, offsets: np.ndarray, low: int, high: int) -> Non
     marks = np.append(slashes[followed], [offsets[high]] * 3)
     marks_before = np.concatenate(([0], np.cumsum(followed)))
 
+    # Of each URL the slashes [first, last) are not in its query; the third of them begins the path.
+    first = np.searchsorted(slashes, begin)
+    last = np.append(first[1:], len(slashes))
+    last[with_query] = np.searchsorted(slashes, end[with_query])
     slashes = np.append(slashes, [offsets[high]] * (_HEAD_SLASHES + 1))
-    path_slash = np.searchsorted(slashes, begin) + _HEAD_SLASHES
+    path_slash = first + _HEAD_SLASHES
     start = np.minimum(slashes[path_slash], end)
-    last = np.searchsorted(slashes, end)
     last -= (end > start) & (found.data[end - 1] == _SLASH) if len(found.data) else 0
-    path_slash, last = (np.minimum(places, len(marks_before) - 1) for places in (path_slash, last))
-    mark = marks_before[path_slash]
+    mark = marks_before[np.minimum(path_slash, len(marks_before) - 1)]
 
     found.start[low:high], found.end[low:high] = start, end
     found.levels[low:high] = np.maximum(marks_before[last] - mark, 0)
@@ -116,11 +118,18 @@ def hash_texts(data: np.ndarray, start: np.ndarray, end: np.ndarray, seed: int) 
             hashes[rows[done]] = state[done]
             more = ~done
             rows, at, left, state = rows[more], at[more], left[more], state[more]
-        inside = np.minimum(at, len(words) - 1)  # the last bytes are the high ones of the last word
-        word = words[inside] >> ((at - inside) * 8).astype(np.uint64)
+        word = read_words(words, at)
         state = _stir(state ^ (word & _WORD_MASKS[np.minimum(left, _WORD_BYTES)]))
         at, left = at + _WORD_BYTES, left - _WORD_BYTES
     return hashes
+
+
+def read_words(words: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """The eight bytes from each place on, the first lowest; fewer at the end of the data."""
+    if not len(at) or at.max() < len(words):
+        return words[at]
+    inside = np.minimum(at, len(words) - 1)  # the last bytes are the high ones of the last word
+    return words[inside] >> ((at - inside) * 8).astype(np.uint64)
 
 
 def _stir(values: np.ndarray) -> np.ndarray:

@@ -23,11 +23,15 @@ class Refusals:
     def move_servers(self, new_places: np.ndarray) -> None:
         self._prefixes = prefix_table.move_servers(self._prefixes, new_places)
 
-    def judge(self, piece: Piece, servers: ServerTable, answers: Answers) -> None:
-        """Takes what a rule refuses from the new links of a piece; what was answered, because somebody else listed it, is known whatever it is."""
+    def judge(self, piece: Piece, servers: ServerTable, answers: Answers) -> pa.LargeBinaryArray:
+        """Takes what a rule refuses from the new links of a piece, and gives the URLs of the others.
+
+        What was answered, because somebody else listed it, is granted whatever it is.
+        """
         links, new = piece.links, piece.new
         places = servers.find(links.server_key[new])
-        rows = NewRows(places.astype(np.uint32), links.key[new], links.depth[new], links.urls_of(new))
+        urls = links.urls_of(new)
+        rows = NewRows(places.astype(np.uint32), links.key[new], links.depth[new], urls)
         codes, self._prefixes = judge_new(rows, servers.known, servers["domain_key"], self._prefixes, self._limits, self._seed)
         if not piece.links.linked.all():
             codes[find_pairs(links.domain_key[new], links.key[new], answers.domain_key, answers.key) >= 0] = 0
@@ -40,6 +44,7 @@ class Refusals:
         granted = np.flatnonzero(codes == 0)
         servers.known += np.bincount(places[granted], minlength=len(servers))
         piece.new, piece.before = new[granted], piece.before[granted]
+        return urls.take(pa.array(granted)) if len(refused) else urls
 
     def counts(self) -> dict[str, int]:
         codes = np.bincount(np.concatenate([table.column("rule").to_numpy() for table in self._rows]), minlength=len(RULES))

@@ -107,6 +107,8 @@ def find_watched(server: np.ndarray, known: np.ndarray, table: Prefixes, from_ur
 
 
 def judge_server_budget(codes: np.ndarray, rows: NewRows, known: np.ndarray, most: int) -> None:
+    if (known + np.bincount(rows.server, minlength=len(known)) <= most).all():
+        return
     left = np.flatnonzero(codes == GRANTED)
     beyond = find_beyond(rows.server[left], most - known, (rows.depth[left], rows.key[left]))
     codes[left[beyond]] = SERVER_BUDGET
@@ -115,6 +117,9 @@ def judge_server_budget(codes: np.ndarray, rows: NewRows, known: np.ndarray, mos
 def judge_domain_budget(codes: np.ndarray, rows: NewRows, known: np.ndarray, domain_of_server: np.ndarray, most: int) -> None:
     _, domain = np.unique(domain_of_server, return_inverse=True)
     known_of_domain = np.bincount(domain, weights=known).astype(np.int64)  # sums in float64 are exact up to 2^53
+    arrivals = np.bincount(domain, weights=np.bincount(rows.server, minlength=len(known)))
+    if (known_of_domain + arrivals <= most).all():
+        return
     left = np.flatnonzero(codes == GRANTED)
     server = rows.server[left]
     beyond = find_beyond(domain[server], most - known_of_domain, (rows.depth[left], server, rows.key[left]))

@@ -2,14 +2,25 @@
 
 import time
 
+import psutil
+
+STEP = ("servers", "sort", "find", "rules", "merge", "states", "texts", "preschedule", "write", "count", "sync")
+
 
 class Timing:
+    """Parts in the order in which they were first marked; the time before the first mark is that of the process's start."""
+
     def __init__(self):
         self._last = time.perf_counter()
-        self.seconds: dict[str, float] = {}
+        self.seconds: dict[str, float] = {"start": time.time() - psutil.Process().create_time()}
 
     def mark(self, part: str) -> None:
         """Everything since the last mark was this part."""
         now = time.perf_counter()
         self.seconds[part] = self.seconds.get(part, 0.0) + now - self._last
         self._last = now
+
+    def told(self) -> dict[str, float]:
+        """With `step`, from the rows that arrive in memory until the generation that holds them is durable, and `total`."""
+        step = sum(self.seconds.get(part, 0.0) for part in STEP)
+        return {**self.seconds, "step": step, "total": sum(self.seconds.values())}

@@ -137,8 +137,8 @@ class Walk:
         self._timing.mark("find")
         self._name_servers(links, piece.new)
         answers = self._answers.part(*bounds)
-        self.refusals.judge(piece, self._servers, answers)
-        urls = links.urls_of(piece.new)
+        urls = self.refusals.judge(piece, self._servers, answers)
+        links.forget_urls()
         features = {"levels": path_levels(urls)} if "levels" in self._policy.features else {}
         self._timing.mark("rules")
         merge_rows(piece, self._servers, self._texts.segment_of_old, self._texts.own, features)

@@ -12,6 +12,7 @@ from contract.config import Config, Verifier
 from contract.log import ABANDON, CRAWL, Entry, commit
 from contract.tables import ANSWERED, FAILED, REFUSED, ROBOTS
 from contract.url import server_of
+from stages.verifier import walk
 from tests.small_crawl import Page, SmallCrawl
 
 URLS = [f"http://{host}/{path}" for host in ("a.test", "www.a.test", "b.test", "c.test", "d.test", "e.test", "127.0.0.1", "f.co.uk")
@@ -105,8 +106,9 @@ class Driver:
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True,
           phases=[Phase.generate])  # shrinking a story of turns takes longer than reading it
 @given(st.data())
-def test_turns_agree_with_sets(data):
+def test_turns_agree_with_sets(monkeypatch, data):
     with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setattr(walk, "ARRIVED_ROW_BYTES", data.draw(st.sampled_from([480, 400 << 20])))  # a piece for each few rows
         driver = Driver(Path(folder) / "crawl", data.draw(st.integers(1, 4)))
         driver.seed(data.draw(st.lists(st.sampled_from(URLS), min_size=1, max_size=5)))
         for _ in range(data.draw(st.integers(1, 6))):

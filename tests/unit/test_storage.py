@@ -1,12 +1,16 @@
 """Arrays, frames, tables and text segments: what goes in comes out, and damage is named."""
 
+import io
+import shutil
+import subprocess
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage import frames, tables, text_segments
+from storage import columns, frames, tables, text_segments
 from storage.arrays import find_in_sorted, interleave, merge_sorted, open_array, rank_in_run, starts_of_runs, write_array
 from storage.errors import Damaged, UnknownFormat
 
@@ -143,26 +147,94 @@ def test_nothing_is_learnt_from_nothing():
     assert frames.train_dictionary([], 4096) is None and frames.train_dictionary([b"x"] * 3, 4096) is None
 
 
-def test_texts_come_back_in_any_order(tmp_path):
-    texts = [b"http://a.test/%d" % number for number in range(20_000)]
+def flip(content: bytes, place: int) -> bytes:
+    changed = bytearray(content)
+    changed[place] ^= 0x10
+    return bytes(changed)
+
+
+LINES = [b"http://a.test/%d\n" % number for number in range(20_000)]
+
+
+def write_lines(path, *pieces: list[bytes], blobs: tuple[bytes, ...] = ()) -> np.ndarray:
+    writer = text_segments.SegmentWriter(path, 7)
+    for piece in pieces:
+        writer.append(pa.array(piece, text_segments.LINES))
+    return writer.close(list(blobs))
+
+
+def read_lines(path, numbers) -> list[bytes]:
+    return [line for part in text_segments.Segment(path).read_lines(np.array(numbers, np.int64)) for line in part.to_pylist()]
+
+
+def test_lines_and_blobs_come_back(tmp_path):
     robots = b"User-agent: *\nDisallow: /\n\nline\n" * 10_000
-    places = text_segments.write_segment(tmp_path / "7", 7, [*texts, robots, b""])
-    order = np.random.default_rng(1).permutation(len(texts))
-    assert text_segments.read_texts(tmp_path, str, places[order]) == [texts[place] for place in order]
-    assert text_segments.read_texts(tmp_path, str, places[-2:], np.array([len(robots), 0])) == [robots, b""]
+    places = write_lines(tmp_path / "7", LINES, blobs=(robots, b""))
+    chosen = sorted(np.random.default_rng(1).permutation(len(LINES))[:3_000].tolist())
+    assert read_lines(tmp_path / "7", chosen) == [LINES[number] for number in chosen]
+    assert read_lines(tmp_path / "7", range(len(LINES))) == LINES and read_lines(tmp_path / "7", []) == []
+    assert text_segments.read_blobs(tmp_path, str, places[::-1], np.array([0, len(robots)])) == [b"", robots]
     assert text_segments.segments_of(np.append(places, text_segments.NO_TEXT)).tolist() == [7]
+    with pytest.raises(Damaged, match="expected line"):
+        read_lines(tmp_path / "7", [len(LINES) + 5_000])
+
+
+@pytest.mark.parametrize("cuts", [[0], [1], [3_000, 3_001, 9_999], [2_500] * 3, list(range(0, 20_000, 777))])
+def test_a_segment_is_the_same_however_its_lines_came(tmp_path, cuts):
+    write_lines(tmp_path / "whole", LINES)
+    ends = [0, *cuts, len(LINES)]
+    write_lines(tmp_path / "pieces", *(LINES[low:high] for low, high in zip(ends, ends[1:])))
+    assert (tmp_path / "whole").read_bytes() == (tmp_path / "pieces").read_bytes()
+
+
+def test_lines_longer_than_a_frame(tmp_path):
+    lines = [b"x" * length + b"\n" for length in (0, 70_000, 1, 200_000, 65_535, 65_536, 3)]
+    write_lines(tmp_path / "7", lines)
+    assert read_lines(tmp_path / "7", range(len(lines))) == lines
 
 
 def test_a_broken_segment_is_damage(tmp_path):
-    places = text_segments.write_segment(tmp_path / "0", 0, [b"http://a.test/"] * 10)
-    whole = (tmp_path / "0").read_bytes()
-    for content in (b"", whole[:-1], whole[1:], whole[:8] + b"\xff" * 8 + whole[16:]):
-        (tmp_path / "0").write_bytes(content)
+    path = tmp_path / "0"
+    write_lines(path, LINES[:10])
+    whole = path.read_bytes()
+    for content in (b"", whole[:-1], whole[1:], whole[:8] + b"\xff" * 8 + whole[16:], flip(whole, -20), flip(whole, -10)):
+        path.write_bytes(content)
         with pytest.raises(Damaged):
-            text_segments.read_texts(tmp_path, str, places)
-    (tmp_path / "0").unlink()
+            read_lines(path, range(10))
+    path.unlink()
     with pytest.raises(Damaged, match="found no file"):
-        text_segments.read_texts(tmp_path, str, places)
+        read_lines(path, range(10))
+
+
+@pytest.mark.parametrize("rows", [0, 1, columns.FRAME_ROWS, columns.FRAME_ROWS + 1])
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_packed_columns_come_back(tmp_path, rows, pieces):
+    values = (np.arange(rows) % 7).astype(np.uint8)
+    writer = columns.ColumnsWriter(tmp_path, {"key": "u8", "state": "u1", "zero": "u4"}, frozenset(("state", "zero")))
+    for part in np.array_split(np.arange(rows), pieces):
+        writer.append({"key": part, "state": values[part], "zero": part * 0})
+    writer.close()
+    table = columns.Columns(tmp_path, {"key": "u8", "state": "u1", "zero": "u4"}, frozenset(("state", "zero")))
+    assert table.rows == rows and not (tmp_path / "zero.npy.zst").exists()
+    assert np.array_equal(table["key"], np.arange(rows)) and np.array_equal(np.load(tmp_path / "key.npy"), np.arange(rows))
+    assert np.array_equal(table.read("state", rows // 2, rows), values[rows // 2:]) and np.array_equal(table["state"], values)
+    assert not table["zero"].any() and len(table["zero"]) == rows
+    if rows > 1:
+        unpacked = subprocess.run(["zstdcat", tmp_path / "state.npy.zst"], capture_output=True).stdout if shutil.which("zstdcat") else None
+        assert unpacked is None or np.array_equal(np.load(io.BytesIO(unpacked)), values)
+        assert np.array_equal(columns.read_packed(tmp_path / "state.npy.zst"), values)
+
+
+def test_a_broken_packed_column_is_damage(tmp_path):
+    writer = columns.ColumnsWriter(tmp_path, {"key": "u8", "state": "u1"}, frozenset(("state",)))
+    writer.append({"key": np.arange(1000), "state": np.random.default_rng(1).integers(0, 250, 1000)})
+    writer.close()
+    path = tmp_path / "state.npy.zst"
+    whole = path.read_bytes()
+    for content in (b"", whole[:-1], whole[:100], whole[:200] + b"\xff" * 8 + whole[208:], flip(whole, -20), flip(whole, -10)):
+        path.write_bytes(content)
+        with pytest.raises(Damaged, match="state.npy.zst"):
+            columns.Columns(tmp_path, {"key": "u8", "state": "u1"}, frozenset(("state",)))["state"]
 
 
 SCHEMA = pa.schema([pa.field("x", pa.uint64(), nullable=False)])

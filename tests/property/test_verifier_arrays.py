@@ -1,0 +1,126 @@
+"""The verifier's operations on sorted arrays against plain Python, with keys that begin alike and keys at both ends."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contract.generation import domains_of, line_numbers
+from stages.verifier.links import sort_pairs
+from stages.verifier.merge import add_up
+from stages.verifier.pieces import cut
+from stages.verifier.texts import FOLDED, SEGMENTS_MAX, choose_folded
+from storage.arrays import search_runs
+from storage.keyed_file import PAIR_END, KeyedFile, find_pair, find_pairs
+from storage.tables import ROW_GROUP_ROWS, column, write_table
+
+END = 2**64 - 1
+keys = st.one_of(st.sampled_from([0, 1, 2**32, 2**32 + 1, 2**63, END - 1, END]), st.integers(0, END))
+pairs = st.tuples(keys, keys)
+SCHEMA = pa.schema([pa.field(name, pa.uint64(), nullable=False) for name in ("first", "second")])
+quick = settings(max_examples=150, deadline=None, derandomize=True)
+
+
+def columns_of(rows) -> tuple[np.ndarray, np.ndarray]:
+    return tuple(np.array([row[place] for row in rows], np.uint64) for place in (0, 1))
+
+
+@quick
+@given(st.lists(pairs, max_size=40))
+def test_pairs_are_sorted(rows):
+    first, second = columns_of(rows)
+    order = sort_pairs(first, second, 0)
+    assert [rows[place] for place in order.tolist()] == sorted(rows)
+
+
+@quick
+@given(st.lists(st.tuples(st.integers(0, 2**60 - 1), keys), max_size=40), st.integers(0, 15))
+def test_pairs_that_share_their_first_bits_are_sorted(rows, top):
+    rows = [(top << 60 | first, second) for first, second in rows]
+    first, second = columns_of(rows)
+    assert [rows[place] for place in sort_pairs(first, second, 4).tolist()] == sorted(rows)
+
+
+@quick
+@given(st.sets(pairs, max_size=40), st.lists(pairs, max_size=20))
+def test_pairs_are_found(there, wanted):
+    rows = sorted(there)
+    place_of = {pair: place for place, pair in enumerate(rows)}
+    found = find_pairs(*columns_of(wanted), *columns_of(rows))
+    assert found.tolist() == [place_of.get(pair, -1) for pair in wanted]
+    for first, second in wanted:
+        assert find_pair(*columns_of(rows), first << 64 | second) == sum(pair < (first, second) for pair in rows)
+    assert find_pair(*columns_of(rows), PAIR_END) == len(rows)
+
+
+@quick
+@given(st.lists(st.sets(keys, max_size=12), min_size=1, max_size=6), st.data())
+def test_runs_are_searched(runs, data):
+    among = np.array([key for run in runs for key in sorted(run)], np.uint64)
+    ends = np.cumsum([len(run) for run in runs])
+    wanted = [(data.draw(st.integers(0, len(runs) - 1)), data.draw(keys)) for _ in range(8)]
+    low = np.array([ends[run] - len(runs[run]) for run, _ in wanted])
+    found = search_runs(np.array([key for _, key in wanted], np.uint64), low, np.array([ends[run] for run, _ in wanted]), among)
+    assert found.tolist() == [start + sum(key < wanted_key for key in runs[run]) for start, (run, wanted_key) in zip(low.tolist(), wanted)]
+
+
+@quick
+@given(st.lists(st.tuples(keys, st.integers(0, 5)), max_size=12), st.lists(keys, max_size=10))
+def test_rows_of_domains(servers, asked):
+    servers.sort()
+    domains = domains_of(np.array([key for key, _ in servers], np.uint64), np.array([known for _, known in servers], np.uint32))
+    start, stop = domains.rows_of(np.array(asked, np.uint64))
+    for key, low, high in zip(asked, start.tolist(), stop.tolist()):
+        assert low == sum(known for other, known in servers if other < key) and high == sum(known for other, known in servers if other <= key)
+
+
+@quick
+@given(st.lists(st.integers(0, 4), max_size=300), st.data())
+def test_lines_are_numbered_by_counting(segment, data):
+    rows = sorted(data.draw(st.sets(st.integers(0, max(len(segment) - 1, 0)), max_size=20))) if segment else []
+    found = line_numbers(np.array(segment, np.uint8), np.array(rows, np.int64))
+    assert found.tolist() == [segment[:row].count(segment[row]) for row in rows]
+
+
+@quick
+@given(st.sets(pairs, max_size=30), st.integers(1, 5))
+def test_pieces_follow_each_other_and_fit(rows, most):
+    points = sorted(first << 64 | second for first, second in rows)
+    pieces = cut(0, PAIR_END, lambda low, high: sum(low <= point < high for point in points), most)
+    assert pieces[0][0] == 0 and pieces[-1][1] == PAIR_END and all(left[1] == right[0] for left, right in zip(pieces, pieces[1:]))
+    assert all(sum(low <= point < high for point in points) <= most for low, high in pieces)
+
+
+@quick
+@given(st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(0, END)), min_size=1, max_size=20))
+def test_sums_stay_at_their_largest(values):
+    have, more = np.array([one for one, _ in values], np.uint32), np.array([two for _, two in values], np.uint64)
+    assert add_up(have, more, "u4").tolist() == [min(one + two, 2**32 - 1) for one, two in values]
+
+
+@quick
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=20))
+def test_few_segments_stay(segments):
+    in_use, texts = np.array([min(segment) for segment in segments], np.int64), [max(segment) for segment in segments]
+    folded = choose_folded(in_use, texts)
+    assert len(segments) - len(folded) < SEGMENTS_MAX or len(segments) - len(folded) <= len(segments) - FOLDED
+    assert all(place in folded for place, lines in enumerate(texts) if lines and in_use[place] * 4 < lines)
+
+
+@pytest.mark.parametrize("runs", [[1] * 100, [50_000], [10, 60_000, 10], [ROW_GROUP_ROWS], [3 * ROW_GROUP_ROWS, 5, 2 * ROW_GROUP_ROWS + 1], []])
+def test_a_keyed_file_gives_any_range(tmp_path, runs):
+    random = np.random.default_rng(len(runs))
+    first = np.repeat(np.sort(random.integers(0, END, len(runs), np.uint64, endpoint=True)), runs)
+    second = np.concatenate([np.empty(0, np.uint64), *(np.sort(random.choice(2**62, size, replace=False).astype(np.uint64)) for size in runs)])
+    write_table(tmp_path / "t.parquet", pa.table({"first": first, "second": second}, schema=SCHEMA))
+    told = {"first_keys": first[::ROW_GROUP_ROWS].tolist(), "last_key": int(first[-1]) if len(first) else None}
+    for file in (KeyedFile(tmp_path / "t.parquet", SCHEMA, ("first", "second")), KeyedFile(tmp_path / "t.parquet", SCHEMA, ("first", "second"), **told)):
+        assert round(file.count(0, PAIR_END)) == len(file) == len(first) and len(file.read(0, PAIR_END)) == len(first)
+        for _ in range(20):
+            rows = sorted(random.integers(0, len(first), 2).tolist()) if len(first) else [0, 0]
+            low, high = (int(first[row]) << 64 | int(second[row]) if len(first) else 5 for row in rows)
+            found = file.read(low, high)
+            assert np.array_equal(column(found, "second"), second[rows[0]:rows[1]])
+            assert abs(file.count(low, high) - len(found)) <= 2 * ROW_GROUP_ROWS
+            assert sum(len(part) for part in file.read_pieces(low, high)) == len(found)
