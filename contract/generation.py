@@ -88,8 +88,8 @@ class Generation:
         return domains_of(column(self.servers, "domain_key"), column(self.servers, "known"))
 
     def server_places(self, server: np.ndarray, start: int = 0) -> np.ndarray:
-        """Place in the table of servers of each of the rows from `start` on, whose column `server` is given; i64."""
-        return server + first_servers(self.domains, start, start + len(server))
+        """Place in the table of servers of each of the rows from `start` on, whose column `server` is given; i32."""
+        return server.astype(np.int32) + first_servers(self.domains, start, start + len(server))
 
     @cached_property
     def places(self) -> np.ndarray:
@@ -106,11 +106,11 @@ class Generation:
 
 
 def first_servers(domains: Domains, start: int, stop: int) -> np.ndarray:
-    """For each row of [start, stop) the place of its domain's first server."""
+    """For each row of [start, stop) the place of its domain's first server; i32."""
     first = np.searchsorted(domains.first_row, start, "right") - 1
     last = np.searchsorted(domains.first_row, stop, "left")
     edges = np.clip(domains.first_row[first:last + 1], start, stop)
-    return np.repeat(domains.first_server[first:last], np.diff(edges))
+    return np.repeat(domains.first_server[first:last].astype(np.int32), np.diff(edges))
 
 
 def empty() -> Generation:

@@ -83,7 +83,7 @@ def iterate_generation(crawl: Path, generation: Generation) -> Rows:
         urls = read_urls(crawl, generation, np.arange(start, start + len(part["key"])))
         for row, url in enumerate(urls):
             yield {"url": url, "state": STATES[part["state"][row]], "depth": int(part["depth"][row]),
-                   "links_in": int(part["links_in"][row]), "attempts": int(part["attempts"][row]),
+                   "links_in": int(part["links_in"][row]), "cash": int(part["cash"][row]), "attempts": int(part["attempts"][row]),
                    "server": servers[generation.places[start + row]], "key": int(part["key"][row])}
 
 

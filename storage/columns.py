@@ -60,12 +60,20 @@ class PackedWriter:
         self._pending: list[np.ndarray] = []
         self._pending_rows = self._rows = 0
         self._frames: list[bytes] = []
-        self._is_zero = True
+        self._zeros: int | None = 0  # rows so far where all are zero: they are not packed unless others follow
 
     def append(self, rows: np.ndarray) -> None:
-        self._pending.append(np.asarray(rows).astype(self._dtype, copy=False))
+        if self._zeros is not None:
+            if not rows.any():
+                self._zeros += len(rows)
+                return
+            self._add(np.zeros(self._zeros, self._dtype))
+            self._zeros = None
+        self._add(np.asarray(rows).astype(self._dtype, copy=False))
+
+    def _add(self, rows: np.ndarray) -> None:
+        self._pending.append(rows)
         self._pending_rows += len(rows)
-        self._is_zero = self._is_zero and not rows.any()
         if self._pending_rows >= FRAME_ROWS:
             self._pack(self._pending_rows - self._pending_rows % FRAME_ROWS)
 
@@ -79,10 +87,10 @@ class PackedWriter:
         self._rows += rows
 
     def close(self) -> None:
+        if self._zeros is not None:
+            return
         if self._pending_rows:
             self._pack(self._pending_rows)
-        if self._is_zero:
-            return
         head = self._zstd.compress(head_of(self._dtype, self._rows))
         starts = np.cumsum([len(head), *map(len, self._frames)])[:-1].tolist()
         with open(self._path, "xb") as file:
@@ -126,10 +134,10 @@ class PackedColumn:
     def read(self, start: int, stop: int) -> np.ndarray:
         """The rows [start, stop), writable."""
         if self._data is None:
-            return np.zeros(stop - start, self._dtype)
+            return np.zeros(stop - start, self._dtype)  # of fresh memory, which is zero until it is written to
         first = start // FRAME_ROWS
         parts = [self._frame(number) for number in range(first, -(-stop // FRAME_ROWS))]
-        rows = np.concatenate([np.empty(0, self._dtype), *parts])
+        rows = np.concatenate(parts) if parts else np.empty(0, self._dtype)
         return rows[start - first * FRAME_ROWS:stop - first * FRAME_ROWS]
 
     def _frame(self, number: int) -> np.ndarray:
@@ -168,8 +176,8 @@ class Columns(Mapping):
         return self._rows
 
     def read(self, name: str, start: int, stop: int) -> np.ndarray:
-        """Rows [start, stop) of a column."""
-        return self._whole[name][start:stop] if name in self._whole else self._packed[name].read(start, stop)
+        """Rows [start, stop) of a column; of a packed one the reader's own."""
+        return self._packed[name].read(start, stop) if name in self._packed else self._whole[name][start:stop]
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._whole:

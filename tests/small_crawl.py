@@ -73,13 +73,15 @@ class SmallCrawl:
         cycle = self.crawl.path / names.cycle(plan.cycle)
         listed = read_table(cycle / names.SCHEDULER / names.URL_LIST, URL_LIST).to_pylist()
         depth = {row["url"]: row["depth"] for row in listed}
-        found: dict[str, list[int]] = {}
+        share = {row["url"]: row["cash_taken"] // len(set(pages[row["url"]].links)) for row in listed if row["url"] in pages and pages[row["url"]].links}
+        found: dict[str, list[tuple[int, int]]] = {}
         for url, page in pages.items():
             for link in set(page.links):
-                found.setdefault(link, []).append(min(255, depth.get(url, 0) + 1))
-        extracted = [{**self.keyed(url), "depth": min(depths), "links_in": len(depths), "cash": 0} for url, depths in found.items()]
+                found.setdefault(link, []).append((min(255, depth.get(url, 0) + 1), share.get(url, 0)))
+        extracted = [{**self.keyed(url), "depth": min(found_at)[0], "links_in": len(found_at), "cash": sum(cash for _, cash in found_at)}
+                     for url, found_at in found.items()]
         collected = [{**self.keyed(url), "depth": depth.get(url, 0), "outcome": page.outcome, "reason": page.reason, "status": 200, "attempts": 1,
-                      "fetched_at_ms": NOW_MS, "foreign": url in foreign, "cash_taken": 0} for url, page in pages.items()]
+                      "fetched_at_ms": NOW_MS, "foreign": url in foreign, "cash_taken": share.get(url, 0) * len(set(page.links))} for url, page in pages.items()]
         metadata = [{**dict.fromkeys(METADATA.names, 0), **{name: "" for name in METADATA.names if METADATA.field(name).type == pa.string()},
                      **{name: False for name in METADATA.names if METADATA.field(name).type == pa.bool_()}, **self.keyed(url), "content_digest": bytes(16), "parsed": True, "fetched_at_ms": NOW_MS}
                     for url, page in pages.items() if page.outcome == ANSWERED]

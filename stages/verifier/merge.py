@@ -52,14 +52,15 @@ def find_known(parent: Generation, start: int, stop: int, links: Links) -> Piece
 def merge_rows(piece: Piece, servers: ServerTable, segment_of_old: np.ndarray, own_segment: int, features: dict[str, np.ndarray]) -> None:
     """Sets the columns of the merged piece; features are those of the new rows."""
     parent, links = piece.parent, piece.links
-    older = {name: np.array(parent.rows.read(name, piece.start, piece.stop)) for name in COLUMNS}
+    older = {name: parent.rows.read(name, piece.start, piece.stop) for name in COLUMNS}
     old_places = servers.place_of_old[parent.server_places(older["server"], piece.start)] if len(older["key"]) else np.empty(0, np.int64)
     older["segment"] = segment_of_old[older["segment"]]
     at = piece.places - piece.start
     older["depth"][at] = np.minimum(older["depth"][at], links.depth[piece.known])
     for accumulator in ACCUMULATORS:
         values = older[accumulator.name]
-        values[at] = add_up(values[at], links.sums[accumulator.name][piece.known], accumulator.dtype)
+        if links.sums[accumulator.name].any():
+            values[at] = add_up(values[at], links.sums[accumulator.name][piece.known], accumulator.dtype)
     which = piece.new
     new_places = servers.find(links.server_key[which])
     fresh = {

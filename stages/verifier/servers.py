@@ -39,7 +39,7 @@ class ServerTable:
         new_places = behind + np.arange(len(missing))
         is_new = np.zeros(len(parent) + len(missing), bool)
         is_new[new_places] = True
-        self.place_of_old = np.flatnonzero(~is_new)
+        self.place_of_old = np.flatnonzero(~is_new).astype(np.int32)
         self.columns = {name: np.zeros(len(is_new), values.dtype) for name, values in old.items()}
         for name, values in old.items():
             self.columns[name][self.place_of_old] = values
@@ -81,7 +81,7 @@ class ServerTable:
 
     def count(self, places: np.ndarray, state: np.ndarray) -> None:
         """Adds the rows of a piece: the place of the server of each, and its state."""
-        cells = places * len(STATES) + state
+        cells = places * np.int32(len(STATES)) + state
         self.states += np.bincount(cells, minlength=self.states.size).reshape(self.states.shape)
 
     def move(self, places: np.ndarray, before: int, after: int) -> None:

@@ -33,9 +33,10 @@ from storage.keyed_file import KeyedFile, find_pair
 from storage.tables import column
 from storage.text_segments import NO_TEXT, read_blobs
 
-BASE_BYTES = 200 << 20  # what the libraries and the tables of servers take
+BASE_BYTES = 250 << 20  # what the libraries and the writing of AUX take
+SERVER_BYTES = 600  # of a row of the table of servers, which is held whole, before and after
 PARENT_ROW_BYTES = 64  # of a row of the parent: its columns, those that they become, and places
-ARRIVED_ROW_BYTES = 480  # of a row that arrives: as it was read, joined, sorted, and as text
+ARRIVED_ROW_BYTES = 400  # of a row that arrives: as it was read, joined, sorted, and as text
 PIECE_BYTES_LEAST = 16 << 20
 
 
@@ -56,7 +57,8 @@ class Walk:
 
     def write(self, folder: Path, out: Path) -> tuple[dict, dict]:
         """Writes the generation into `folder`, its text below `out`; returns its figures and its segments of text."""
-        pieces = cut(*self._range, self._weigh, max(self._limits.memory_max_bytes - BASE_BYTES, PIECE_BYTES_LEAST))
+        room = self._limits.memory_max_bytes - BASE_BYTES - SERVER_BYTES * len(self._parent.servers)
+        pieces = cut(*self._range, self._weigh, max(room, PIECE_BYTES_LEAST))
         self.counts["pieces"] = len(pieces)
         whole = self._read(pieces[0]) if len(pieces) == 1 else None
         self._timing.mark("read")
