@@ -11,8 +11,8 @@ from supervise.seed import leave
 from synthweb import Web
 from tests.pipeline.judge import ROOT, assert_truth
 
-WEB_SEED, WEB_SERVERS = 8, 14
-FORKS_OF_A_RUNNING_CRAWL = 6
+WEB_SEED, WEB_SERVERS = 8, 6
+FORKS_OF_A_RUNNING_CRAWL = 4
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def run(*command) -> subprocess.CompletedProcess:
 
 
 def crawl_command(crawl: Path, *limits) -> tuple:
-    return ("crawl", "--crawl", crawl, "--config", crawl.parent / "pipeline.toml", "--set", "blocks.keep_generations=2", "--set", "blocks.servers_max=6", "--quiet", *limits)
+    return ("crawl", "--crawl", crawl, "--config", crawl.parent / "pipeline.toml", "--set", "blocks.keep_generations=2", "--set", "blocks.servers_max=3", "--quiet", *limits)
 
 
 def assert_whole(crawl: Path) -> None:
@@ -51,7 +51,7 @@ def test_every_fork_and_the_crawl_itself_come_to_the_same_end(web, tmp_path):
     positions = kept(crawl)
     assert len(positions) >= 3
     forks = {}
-    for at in {positions[0], positions[1], positions[-2], positions[-1]}:
+    for at in {positions[0], positions[-2], positions[-1]}:
         forks[at] = tmp_path / f"fork-{at}"
         made = run("fork", "--crawl", crawl, "--at", at, forks[at])
         assert made.returncode == 0, made.stderr
