@@ -9,7 +9,7 @@ from contract.crawl_folder import create
 from supervise.demo import SETTINGS
 from supervise.seed import leave
 from synthweb import Web
-from tests.pipeline.judge import ROOT, assert_truth
+from tests.pipeline.judge import ROOT, RULES, assert_truth
 
 WEB_SEED, WEB_SERVERS = 8, 6
 FORKS_OF_A_RUNNING_CRAWL = 3
@@ -21,7 +21,7 @@ def web(synthetic_web, tmp_path):
     (tmp_path / "pipeline.toml").write_text(SETTINGS.format(hosts=state / "hosts"))
     create(tmp_path / "crawl", 2)
     web = Web(WEB_SEED, WEB_SERVERS, port)
-    leave(tmp_path / "crawl", web.seeds())
+    leave(tmp_path / "crawl", [*web.seeds(), *sorted(web.truth(RULES))])  # all of it, so that few cycles are left to the end
     return web
 
 
@@ -44,7 +44,7 @@ def kept(crawl: Path) -> list[int]:
 
 def test_every_fork_and_the_crawl_itself_come_to_the_same_end(web, tmp_path):
     crawl = tmp_path / "crawl"
-    turns = run(*crawl_command(crawl, "--cycles", "4"))
+    turns = run(*crawl_command(crawl, "--cycles", "4", "--set", "scheduler.server_max_urls=5"))
     assert turns.returncode == 0, turns.stderr
     opened = run("run-cycle", "--crawl", crawl, "--config", tmp_path / "pipeline.toml", "--stop-after", "fetcher")
     assert opened.returncode == 0, opened.stderr
@@ -71,8 +71,8 @@ def test_every_fork_and_the_crawl_itself_come_to_the_same_end(web, tmp_path):
 
 def test_a_running_crawl_is_forked_without_its_lock(web, tmp_path):
     crawl = tmp_path / "crawl"
-    assert run(*crawl_command(crawl, "--cycles", "1")).returncode == 0
-    command = crawl_command(crawl, "--until-done")
+    assert run(*crawl_command(crawl, "--cycles", "1", "--set", "scheduler.server_max_urls=5")).returncode == 0
+    command = crawl_command(crawl, "--until-done", "--set", "scheduler.server_max_urls=20")
     process = subprocess.Popen([ROOT / "bin" / command[0], *map(str, command[1:])], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     forks = []
     for number in range(FORKS_OF_A_RUNNING_CRAWL):
