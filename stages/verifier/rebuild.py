@@ -6,6 +6,7 @@ absorbed; all but AUX are kept, and AUX follows from the tables of its own cycle
 aside that looks like the crawl folder up to then, beginning at the newest earlier generation that is whole, else at nothing.
 """
 
+import errno
 import os
 import shutil
 import tempfile
@@ -87,7 +88,7 @@ def is_whole(crawl: Path, block: int, number: int) -> bool:
     try:
         open_generation(crawl, block, number)
         return True
-    except (Damaged, UnknownFormat, KeyError):
+    except (Damaged, UnknownFormat, KeyError, OSError):  # OSError: a disk that cannot read it back
         return False
 
 
@@ -134,7 +135,7 @@ def read_summary(crawl: Path, entry: Entry) -> dict | None:
     """What the manifest tells of the AUX of an entry; none where it cannot be read."""
     try:
         return read_manifest(crawl / names.cycle(entry.cycle) / names.VERIFIER)["aux"]
-    except (FileNotFoundError, KeyError, Damaged, UnknownFormat):
+    except (OSError, KeyError, Damaged, UnknownFormat):
         return None
 
 
@@ -143,7 +144,7 @@ def has_whole_aux(crawl: Path, entry: Entry) -> bool:
     try:
         verify(folder / names.AUX, read_manifest(folder)["files"][names.AUX])
         return True
-    except (FileNotFoundError, KeyError, Damaged, UnknownFormat):
+    except (OSError, KeyError, Damaged, UnknownFormat):
         return False
 
 
@@ -238,14 +239,14 @@ def compare(crawl: Path, scratch: Path, place: Path) -> bool:
     for other in (crawl / names.GENERATIONS).glob(f"[0-9]*/[0-9]*/{names.MANIFEST}"):  # blocks that were one share text
         try:
             texts = read_manifest(other.parent)["texts"]
-        except (Damaged, UnknownFormat, KeyError):
+        except (OSError, Damaged, UnknownFormat, KeyError):
             continue
         different = [name for name in made["texts"] if name in texts and texts[name] != made["texts"][name]]
         if different:
             raise BadInput(f"{names.TEXT}/{different[0]} made again has other bytes than {other} tells; nothing was changed")
     try:
         told = read_manifest(crawl / place)
-    except (FileNotFoundError, Damaged, UnknownFormat):
+    except (OSError, Damaged, UnknownFormat):
         return False
     if told != made:
         different = [name for name in (*made["files"], *told["files"]) if made["files"].get(name) != told["files"].get(name)]
@@ -262,16 +263,28 @@ def put_in_place(crawl: Path, scratch: Path, place: Path) -> list[str]:
     described[place / names.MANIFEST] = describe(scratch / place / names.MANIFEST)
     mended = []
     for name, about in described.items():
-        try:
-            verify(crawl / name, about)
-        except Damaged as error:
-            if (crawl / name).exists():
-                set_aside(crawl, crawl / name, str(error))
-            make_folder((crawl / name).parent)
-            (scratch / name).rename(crawl / name)
-            sync_folder((crawl / name).parent)
-            mended.append(name.as_posix())
+        if not (fault := fault_of(crawl / name, about)):
+            continue
+        if (crawl / name).exists():
+            set_aside(crawl, crawl / name, fault)
+        make_folder((crawl / name).parent)
+        (scratch / name).rename(crawl / name)
+        sync_folder((crawl / name).parent)
+        mended.append(name.as_posix())
     return mended
+
+
+def fault_of(path: Path, about: dict) -> str:
+    """What is wrong with a file, as words; a disk that cannot read it back is as bad as other bytes."""
+    try:
+        verify(path, about)
+        return ""
+    except Damaged as error:
+        return str(error)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        return f"{path}: {error.strerror}"
 
 
 @contextmanager

@@ -196,6 +196,24 @@ def test_other_bytes_are_refused(finished, crawl):
     assert content(crawl) == before
 
 
+def test_what_the_disk_cannot_read_back_is_replaced(finished, crawl, needs):
+    before = content(crawl)
+    column = crawl / live(finished, 0) / "state.npy"
+    command = [sys.executable, "-P", "-m", "stages.verifier", "--crawl", crawl, "--rebuild", "0"]
+    mended = subprocess.run([needs("strace"), "-f", "-o", "/dev/null", "-P", column, "-e", "trace=read", "-e", "inject=read:error=EIO", *command],
+                            cwd=ROOT, capture_output=True, text=True)
+    assert mended.returncode == 0 and "1 files put back" in mended.stdout, mended.stderr
+    assert content(crawl) == before
+    (note,) = (crawl / names.CORRUPT).glob("*.json")
+    assert "Input/output error" in read_json(note)["reason"]
+
+
+def test_a_repair_that_lacks_the_generation_before_tells_of_rebuild(finished, crawl):
+    refused = verifier("--crawl", crawl, "--cycle", finished.books.log.generation(1), "--repair")
+    assert refused.returncode == EX_DATAERR and "--rebuild 1" in refused.stderr, refused.stderr
+    assert verifier("--crawl", crawl, "--rebuild", 1).returncode == 0
+
+
 def test_wrong_command_lines(crawl):
     for arguments in ((), ("--cycle", 3, "--rebuild", 0), ("--rebuild", 0, "--repair"), ("--rebuild", 3), ("--rebuild", -1)):
         refused = verifier("--crawl", crawl, *arguments)
