@@ -11,10 +11,12 @@ import pytest
 from contract import names
 from contract.config import Config
 from contract.crawl_folder import open_folder
-from contract.errors import EX_DATAERR, EX_TEMPFAIL, EX_USAGE
+from contract.errors import EX_DATAERR, EX_TEMPFAIL, EX_USAGE, TryLater
 from contract.log import CRAWL
 from storage.publish import read_json, read_manifest
 from supervise.books import Books
+from supervise.fork import Fork, folder_aside
+from supervise.kept import read_entries
 from tests.small_crawl import Page, SmallCrawl
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -64,7 +66,8 @@ def grown(tmp_path) -> tuple[SmallCrawl, list[dict]]:
 def test_a_fork_knows_what_the_crawl_knew_after_that_commit(grown, tmp_path):
     crawl, known = grown
     ids = {crawl.crawl.crawl_id}
-    for at in range(len(known)):
+    cuts = (0, 2, 4, 5, len(known) - 1)  # seeds alone, all blocks, before the split, right after it, the last
+    for at in cuts:
         made = run("--crawl", crawl.crawl.path, "--at", at, tmp_path / f"fork-{at}")
         assert made.returncode == 0 and f"a crawl of {at + 1} commits" in made.stdout, made.stderr
         fork = open_small(tmp_path / f"fork-{at}")
@@ -74,7 +77,7 @@ def test_a_fork_knows_what_the_crawl_knew_after_that_commit(grown, tmp_path):
         ids.add(fork.crawl.crawl_id)
         about = read_json(fork.crawl.path / names.CRAWL)["forked_from"]
         assert (about["crawl_id"], about["commit"]) == (crawl.crawl.crawl_id, at)
-    assert len(ids) == len(known) + 1
+    assert len(ids) == len(cuts) + 1
     assert not list(tmp_path.glob(".aside-*"))
 
 
@@ -156,7 +159,7 @@ def test_a_commit_that_is_not_kept_is_named_with_what_it_lacks(grown, tmp_path):
     listed = run("--crawl", crawl.crawl.path, "--list")
     kept = [int(line.split()[1]) for line in listed.stdout.splitlines() if line.startswith("commit ")]
     assert 0 in kept and len(known) - 1 in kept and 3 not in kept and f"{len(kept)} of {len(known)} commits" in listed.stdout
-    for at in range(len(known)):
+    for at in {0, 3, kept[1], len(known) - 1}:
         made = run("--crawl", crawl.crawl.path, "--at", at, tmp_path / f"fork-{at}")
         assert made.returncode == (0 if at in kept else EX_USAGE), (at, made.stderr)
         if at in kept:
@@ -175,11 +178,36 @@ def test_without_a_commit_named_the_last_kept_is_taken(grown, tmp_path):
     assert fork.rows() == known[fork.books.log.length - 1] and fork.books.log.length < len(known)
 
 
-def test_an_abandoned_list_and_what_was_set_aside_come_along(grown, tmp_path):
+def test_what_is_deleted_meanwhile_is_told_and_a_superseded_generation_is_left_out(grown, tmp_path):
+    """As a run that works there would delete, between the look at what is kept and the links."""
+    crawl, known = grown
+    entries, _ = read_entries(crawl.crawl.path)
+    live = names.generation(0, crawl.books.log.generation(0))
+    older = next(names.generation(0, number) for number in names.numbered(crawl.crawl.path / names.GENERATIONS / "0000")
+                 if number != crawl.books.log.generation(0))
+    (crawl.crawl.path / older / "state.npy").unlink()
+    (tmp_path / "aside").mkdir()
+    Fork(crawl.crawl, entries).make(tmp_path / "aside", len(entries) - 1)
+    assert open_small(tmp_path / "aside").rows() == known[-1]
+    assert not (tmp_path / "aside" / older).exists() and (tmp_path / "aside" / live).exists()
+    (crawl.crawl.path / live / "state.npy").unlink()
+    (tmp_path / "other").mkdir()
+    with pytest.raises(TryLater, match="try again"):
+        Fork(crawl.crawl, entries).make(tmp_path / "other", len(entries) - 1)
+    assert not (tmp_path / "other" / names.CRAWL).exists()
+
+
+def test_two_forks_to_one_place_do_not_meet(grown, tmp_path):
+    crawl, _ = grown
+    with folder_aside(crawl.crawl, tmp_path / "new") as (aside, target):
+        second = run("--crawl", crawl.crawl.path, target)
+        assert second.returncode == EX_TEMPFAIL and "another fork" in second.stderr, second.stderr
+        assert aside.exists()
+
+
+def test_what_was_set_aside_is_known_to_be_missing(grown, tmp_path):
     crawl, _ = grown
     path = crawl.crawl.path
-    pages = path / names.cycle(3) / names.FETCHER
-    pages.mkdir()
     (path / names.CORRUPT / "note.json").write_bytes(b'{"format": 1, "path": "%s", "reason": "torn"}' % f"{names.cycle(3)}/{names.EXTRACTOR}/{names.LINKS}".encode())
     (path / names.cycle(3) / names.EXTRACTOR / names.LINKS).unlink()
     assert run("--crawl", path, tmp_path / "fork").returncode == 0
@@ -209,7 +237,7 @@ def test_wrong_command_lines(grown, tmp_path):
     path = crawl.crawl.path
     for arguments, words in [
         (("--crawl", path, tmp_path / "full"), "not empty"), (("--crawl", path, tmp_path / "full" / "file"), "not empty"), (("--crawl", path), "NEWDIR or --list"),
-        (("--crawl", path, "--list", tmp_path / "x"), "NEWDIR or --list"), (("--crawl", path, "--at", len(known), tmp_path / "x"), "no commit"),
+        (("--crawl", path, "--at", len(known), tmp_path / "x"), "no commit"),
         (("--crawl", path, path / "inside"), "inside the crawl folder"), (("--crawl", path, tmp_path / "no" / "such"), "no such folder"),
         (("--crawl", path, "--at", "-1", tmp_path / "x"), "expected 0 or more"),
     ]:
