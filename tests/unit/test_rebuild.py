@@ -12,10 +12,11 @@ import pytest
 
 from contract import names
 from contract.config import Config
-from contract.crawl_folder import hold_lock, notes_of_damage
+from contract.crawl_folder import hold_lock, notes_of_damage, set_aside
 from contract.errors import EX_DATAERR, EX_TEMPFAIL, EX_USAGE
 from contract.log import ABANDON, CRAWL, Entry, commit
 from contract.tables import FAILED
+from examine.status import advice as advise
 from storage.publish import encode_json, read_json, read_manifest
 from tests.small_crawl import NOW_MS, Page, SmallCrawl
 
@@ -212,6 +213,22 @@ def test_a_repair_that_lacks_the_generation_before_tells_of_rebuild(finished, cr
     refused = verifier("--crawl", crawl, "--cycle", finished.books.log.generation(1), "--repair")
     assert refused.returncode == EX_DATAERR and "--rebuild 1" in refused.stderr, refused.stderr
     assert verifier("--crawl", crawl, "--rebuild", 1).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["column", "text"])
+def test_status_tells_to_rebuild_where_a_repair_cannot_do(finished, crawl, name):
+    before = content(crawl)
+    texts = read_manifest(crawl / live(finished, 2))["texts"]
+    damaged = crawl / live(finished, 2) / "key.npy" if name == "column" else crawl / names.TEXT / sorted(texts)[0]
+    flip(damaged)
+    set_aside(crawl, damaged, "a bit was flipped")
+    (note,) = notes_of_damage(crawl)
+    advice = advise(crawl, finished.books.log, note["path"]).split()
+    assert "--rebuild" in advice
+    rebuilt = subprocess.run([ROOT / advice[0], *advice[1:]], capture_output=True, text=True)
+    assert rebuilt.returncode == 0, rebuilt.stderr
+    assert content(crawl) == before
+    assert notes_of_damage(crawl) == []
 
 
 def test_wrong_command_lines(crawl):
