@@ -15,7 +15,7 @@ import numpy as np
 from contract import names
 from contract.crawl_folder import open_folder
 from contract.errors import Usage
-from contract.generation import Generation, open_generation
+from contract.generation import open_generation
 from contract.log import replay
 from storage.text_segments import read_texts
 
@@ -28,11 +28,12 @@ TEXTS_AT_ONCE = 100_000  # pages whose URLs are read together
 
 
 class Source(NamedTuple):
-    """A block of a crawl, by its live generation."""
+    """A block of a crawl: of its live generation, the columns that are needed, all by mmap."""
 
     crawl: Path
-    block: int
-    generation: Generation
+    key: np.ndarray
+    text: np.ndarray
+    side: dict[str, np.ndarray]
 
 
 @dataclass
@@ -56,7 +57,10 @@ def open_sources(crawls: list[Path]) -> list[Source]:
             raise Usage(f"{path} is given twice")
         crawl = open_folder(path)
         log = replay(path, crawl.blocks_first)
-        sources += [Source(path, block, open_generation(path, block, log.generation(block))) for block in range(log.blocks)]
+        for block in range(log.blocks):
+            generation = open_generation(path, block, log.generation(block))
+            side = {name: generation.side[name] for name in ("key", "cycle", "row", "content_digest")}
+            sources.append(Source(path, generation.rows["key"], generation.rows["text"], side))
     return sources
 
 
@@ -68,7 +72,7 @@ def halves_of(digests: np.ndarray) -> np.ndarray:
 def iterate_chunks(sources: list[Source]) -> Iterator[tuple[int, int, np.ndarray]]:
     """(number of the source, first row, digests as halves) of every part of every side set."""
     for number, source in enumerate(sources):
-        column = source.generation.side["content_digest"]
+        column = source.side["content_digest"]
         for start in range(0, len(column), CHUNK_ROWS):
             yield number, start, halves_of(column[start:start + CHUNK_ROWS])
 
@@ -165,7 +169,7 @@ def sort_members(sources: list[Source], places: np.ndarray) -> np.ndarray:
     for which in np.unique(number).tolist():
         here, source = number == which, sources[which]
         crawl[here] = crawls.index(source.crawl)
-        cycle[here], row_of_cycle[here] = source.generation.side["cycle"][row[here]], source.generation.side["row"][row[here]]
+        cycle[here], row_of_cycle[here] = source.side["cycle"][row[here]], source.side["row"][row[here]]
     return places[np.lexsort((row_of_cycle, cycle, crawl))]
 
 
@@ -182,14 +186,13 @@ def read_pages(sources: list[Source], places: np.ndarray) -> dict[int, dict]:
     """What is told of pages, by place; each block's text is read once, in its order."""
     pages = {}
     for which in np.unique(places >> np.uint64(32)).tolist():
-        crawl, _, generation = sources[which]
+        source = sources[which]
         here = places[places >> np.uint64(32) == which]
         row = (here & np.uint64(0xFFFFFFFF)).astype(np.int64)
-        keys = np.asarray(generation.side["key"])[row]
-        positions = np.asarray(generation.rows["text"])[np.searchsorted(generation.rows["key"], keys)]
-        texts = read_texts(crawl / names.TEXT, names.segment, positions)
-        for place, text, cycle, row_of_cycle in zip(here.tolist(), texts, generation.side["cycle"][row].tolist(), generation.side["row"][row].tolist()):
-            pages[place] = {"url": text.decode("utf-8", "replace"), "crawl": str(crawl), "cycle": cycle, "row": row_of_cycle}
+        positions = source.text[np.searchsorted(source.key, source.side["key"][row])]
+        texts = read_texts(source.crawl / names.TEXT, names.segment, positions)
+        for place, text, cycle, row_of_cycle in zip(here.tolist(), texts, source.side["cycle"][row].tolist(), source.side["row"][row].tolist()):
+            pages[place] = {"url": text.decode("utf-8", "replace"), "crawl": str(source.crawl), "cycle": cycle, "row": row_of_cycle}
     return pages
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from contract import names
 from contract.errors import EX_CONFIG, EX_DATAERR, EX_USAGE
-from contract.generation import SIDE_COLUMNS, empty
+from contract.generation import SIDE_COLUMNS
 from contract.log import CRAWL
 from contract.tables import METADATA, UNKNOWN_DIGEST
 from examine import duplicates
@@ -24,9 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 def make_source(number: int, digests: list[bytes]) -> Source:
     """A block whose side set has these digests and no other column worth reading."""
-    generation = empty()
-    generation.side["content_digest"] = np.frombuffer(b"".join(digests), SIDE_COLUMNS["content_digest"])
-    return Source(Path("crawl"), number, generation)
+    nothing = np.empty(0, np.uint64)
+    return Source(Path(f"crawl-{number}"), nothing, nothing, {"content_digest": np.frombuffer(b"".join(digests), SIDE_COLUMNS["content_digest"])})
 
 
 def clusters_by_dictionary(columns: list[list[bytes]]) -> dict[bytes, list[int]]:
