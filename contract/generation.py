@@ -95,6 +95,12 @@ class Generation:
     def places(self) -> np.ndarray:
         return self.server_places(self.rows["server"])
 
+    def find(self, domain_key: int, key: int) -> int | None:
+        """The row of a URL, by the keys of its domain and of itself."""
+        (start,), (stop,) = self.domains.rows_of(np.array([domain_key], np.uint64))
+        place = int(start + np.searchsorted(self.rows["key"][start:stop], np.uint64(key)))
+        return place if place < stop and int(self.rows["key"][place]) == key else None
+
     @cached_property
     def collected_keys(self) -> np.ndarray:
         return self.rows["key"][self.rows["state"] == COLLECTED_STATE]

@@ -56,6 +56,7 @@ EXTRACTED = schema(
     *((accumulator.name, {"u4": pa.uint32(), "u8": pa.uint64()}[accumulator.dtype]) for accumulator in ACCUMULATORS),
 )
 AUX = EXTRACTED
+SERVER_RULES = ("", "server_budget", "domain_budget", "path_prefix", "query")  # rules about a whole server; the code of one is its place
 REFUSED_ROWS = schema(("domain_key", pa.uint64()), ("url_key", pa.uint64()), ("links_in", pa.uint64()), ("rule", pa.uint8()))
 
 LINKS = schema(

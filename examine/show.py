@@ -6,6 +6,7 @@
   bin/show log                      every commit, one line each
   bin/show FILE.warc.zst --at 512   one record of a file of pages, whole
   bin/show --near-duplicates PATH   clusters of pages whose text is nearly the same, the largest first
+  bin/show --duplicates [DIR ...]   clusters of pages with the same content, in one crawl or across several
 
 Paths are taken from the working folder, or from --crawl where they do not exist there. --json prints
 one JSON object a line; --limit N stops after N rows (default 20; 0: no limit).
@@ -17,9 +18,15 @@ MetadadosUrlsColetadas.parquet, a cycle, or a crawl folder (all its cycles; of a
 counts). Each cluster comes with its size, the number of distinct contents in it, and its URLs, one a line; --limit
 counts clusters. The extractor makes fingerprints where extractor.near_duplicates = true.
 
+Duplicates are pages whose decoded content has the same digest, in all blocks of the crawl folders DIR (default: --crawl), so
+that earlier crawls can be compared too. --limit counts clusters; of each, the first pages are printed with their cycle.
+--json prints every cluster, and all its pages with the crawl, cycle and row of MetadadosUrlsColetadas where each lies. Columns are
+read in parts that fit into 1 GiB; what --json prints needs 8 bytes a page in clusters beside that.
+
 Examples:
   bin/show --crawl demo/crawl log --limit 5
   bin/show --near-duplicates demo/crawl --limit 3
+  bin/show --duplicates crawl-2025 crawl-2026
 """
 
 import json
@@ -31,32 +38,42 @@ from pathlib import Path
 from contract.command import make_parser, run
 from contract.errors import Usage
 from contract.warc import PageReader
+from examine.duplicates import MEMBERS_SHOWN, find_duplicates, iterate_clusters, open_sources, summarise
 from examine.near_duplicates import read_clusters
 from examine.readers import printable, read_any
 
 NAME = "show"
 CELL_MAX = 80
+LIMIT = 20
 
 
 def main() -> None:
     parser = make_parser(NAME, __doc__)
-    parser.add_argument("path", type=Path, metavar="FILE")
+    parser.add_argument("paths", type=Path, nargs="*", metavar="FILE")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="rows to print (default 20; 0: all)")
+    parser.add_argument("--limit", type=int, metavar="N", help="rows to print (default 20; 0: all)")
     parser.add_argument("--at", type=int, metavar="OFFSET", help="print the record that begins at this byte of a file of pages")
     parser.add_argument("--near-duplicates", action="store_true", help="print clusters of pages that are nearly the same")
+    parser.add_argument("--duplicates", action="store_true", help="print clusters of pages with the same content")
     arguments = parser.parse_args()
-    path = arguments.path if arguments.path.exists() else arguments.crawl / arguments.path
+    limit = LIMIT if arguments.limit is None else arguments.limit
+    if arguments.duplicates:
+        print_duplicates(arguments.paths or [arguments.crawl], 0 if arguments.json and arguments.limit is None else max(0, limit), arguments.json)
+        return
+    if len(arguments.paths) != 1:
+        raise Usage(f"expected one FILE, found {len(arguments.paths)} (see bin/{NAME} --help)")
+    named = arguments.paths[0]
+    path = named if named.exists() else arguments.crawl / named
     if not path.exists():
-        raise Usage(f"{arguments.path}: no such file here or in {arguments.crawl}")
+        raise Usage(f"{named}: no such file here or in {arguments.crawl}")
     if arguments.at is not None:
         print_record(path, arguments.at)
         return
     if arguments.near_duplicates:
-        print_clusters(path, arguments.limit, arguments.json)
+        print_clusters(path, limit, arguments.json)
         return
     about, rows = read_any(path)
-    shown = islice(rows, arguments.limit) if arguments.limit > 0 else rows
+    shown = islice(rows, limit) if limit > 0 else rows
     if arguments.json:
         for row in shown:
             print(json.dumps(row, default=readable))
@@ -91,6 +108,25 @@ def print_clusters(path: Path, limit: int, as_json: bool) -> None:
             print(f"  {printable(url)}")
     if number < total:
         print(f"\n({number} of {total} clusters shown; --limit 0 shows all)")
+
+
+def print_duplicates(crawls: list[Path], limit: int, as_json: bool) -> None:
+    sources = open_sources(crawls)
+    found = find_duplicates(sources, limit)
+    if as_json:
+        for cluster in iterate_clusters(sources, found):
+            print(json.dumps(cluster))
+        print(f"{NAME}: {summarise(found)}", file=sys.stderr)
+        return
+    for number, cluster in enumerate(iterate_clusters(sources, found, MEMBERS_SHOWN), 1):
+        print(f"cluster {number}: {cluster['size']} pages with content {cluster['content_digest']}")
+        for page in cluster["pages"]:
+            print(f"  {printable(page['url'])}  ({page['crawl'] + ', ' if len(crawls) > 1 else ''}cycle {page['cycle']})")
+        if cluster["size"] > len(cluster["pages"]):
+            print(f"  and {cluster['size'] - len(cluster['pages'])} more (--json prints all)")
+    if len(found.sizes) < found.clusters:
+        print(f"({len(found.sizes)} of {found.clusters} clusters shown; --limit 0 shows all)")
+    print(summarise(found))
 
 
 def print_rows(rows: Iterable[dict]) -> int:

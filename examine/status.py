@@ -19,7 +19,7 @@ from contract import names
 from contract.command import make_parser, run
 from contract.crawl_folder import CrawlFolder, notes_of_damage, open_folder
 from contract.errors import EX_DATAERR
-from contract.log import CRAWL, replay
+from contract.log import CRAWL, State, replay
 from contract.plan import open_cycles, read_plan
 from storage.errors import Damaged
 from storage.publish import is_published, read_manifest
@@ -65,7 +65,7 @@ def describe(crawl: CrawlFolder) -> dict:
         "servers_given_up": sum(block.get("servers_given_up", 0) for block in blocks),
         "inbox": len(names.visible_files(crawl.path / names.INBOX)),
         "open": [open_cycle(crawl.path, cycle) for cycle in open_cycles(crawl.path, log)],
-        "damage": [{**note, "run": advice(crawl.path, note["path"])} for note in notes_of_damage(crawl.path)],
+        "damage": [{**note, "run": advice(crawl.path, log, note["path"])} for note in notes_of_damage(crawl.path)],
         "by_block": blocks,
     }
 
@@ -102,14 +102,39 @@ def is_locked(crawl: Path) -> bool:
         os.close(descriptor)
 
 
-def advice(crawl: Path, path: str) -> str:
+def advice(crawl: Path, log: State, path: str) -> str:
     """What to run for a file that was set aside; nothing where the crawl goes on without it."""
     parts = Path(path).parts
     if parts[0] == names.GENERATIONS:
-        return f"bin/verifier --crawl {crawl} --cycle {int(Path(parts[2]).stem)} --repair"
+        cycle, block = int(Path(parts[2]).stem), block_in_need(crawl, log, Path(path))
+        if block is None or can_repair(crawl, log, cycle):
+            return f"bin/verifier --crawl {crawl} --cycle {cycle} --repair"
+        return f"bin/verifier --crawl {crawl} --rebuild {block}"
     if len(parts) > 2 and parts[2] == names.VERIFIER:
         return f"bin/verifier --crawl {crawl} --cycle {int(parts[1])} --repair"
     return ""
+
+
+def can_repair(crawl: Path, log: State, cycle: int) -> bool:
+    """Whether the generation that the cycle's merge began from is kept."""
+    position = log.cycles.get(cycle)
+    parents = log.entries[position].parents if position is not None else {}
+    return all(number is None or is_published(crawl / names.generation(block, number)) for block, number in parents.items())
+
+
+def block_in_need(crawl: Path, log: State, path: Path) -> int | None:
+    """The block whose live generation has this file or, of a segment of text, uses it; blocks that were one share them."""
+    for block in range(log.blocks):
+        number = log.generation(block)
+        folder = Path(names.generation(block, number)) if number is not None else None
+        if path.parent == folder:
+            return block
+        try:
+            if folder and path.parent == Path(names.TEXT) and path.name in read_manifest(crawl / folder)["texts"]:
+                return block
+        except (FileNotFoundError, Damaged):
+            continue
+    return None
 
 
 def moment(at_ms: int) -> str:

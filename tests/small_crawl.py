@@ -35,6 +35,7 @@ class Page:
     outcome: str = ANSWERED
     reason: str = ""
     links: list[str] = field(default_factory=list)
+    digest: bytes = bytes(16)  # of the content; all zero: not known
 
 
 class SmallCrawl:
@@ -83,7 +84,7 @@ class SmallCrawl:
         collected = [{**self.keyed(url), "depth": depth.get(url, 0), "outcome": page.outcome, "reason": page.reason, "status": 200, "attempts": 1,
                       "fetched_at_ms": NOW_MS, "foreign": url in foreign, "cash_taken": share.get(url, 0) * len(set(page.links))} for url, page in pages.items()]
         metadata = [{**dict.fromkeys(METADATA.names, 0), **{name: "" for name in METADATA.names if METADATA.field(name).type == pa.string()},
-                     **{name: False for name in METADATA.names if METADATA.field(name).type == pa.bool_()}, **self.keyed(url), "content_digest": bytes(16), "parsed": True, "fetched_at_ms": NOW_MS}
+                     **{name: False for name in METADATA.names if METADATA.field(name).type == pa.bool_()}, **self.keyed(url), "content_digest": page.digest, "parsed": True, "fetched_at_ms": NOW_MS}
                     for url, page in pages.items() if page.outcome == ANSWERED]
         known = read_table(cycle / names.SCHEDULER / names.SERVERS, SERVERS).to_pylist()
         seen = [{**row, **(servers or {}).get(row["server"], {})} for row in known]

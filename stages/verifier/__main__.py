@@ -3,6 +3,7 @@
   bin/verifier --crawl DIR --cycle ID              merge and commit the cycle
   bin/verifier --crawl DIR --cycle ID --out DIR2   write the same files below DIR2, commit nothing
   bin/verifier --crawl DIR --cycle ID --repair     make damaged files of that cycle's merge anew
+  bin/verifier --crawl DIR --rebuild BLOCK         make a block anew from the tables of all its cycles
   bin/verifier ... --times FILE                    also write how many seconds each part took, as JSON
 
 Reads the extractor's tables of the cycle, the block's live generation and the slices of AUX that
@@ -10,6 +11,11 @@ wait for the block. Writes a new generation R/BLOCK/CYCLE, a segment of text, AU
 URLs of other blocks, report.json, and last the entry in log/ that makes them count. For a cycle of
 kind 'grow' it splits the block instead. A rerun writes the same bytes, as long as the generation that
 it began from is kept: that is so for the last cycle of each block ([blocks] keep_generations).
+
+--rebuild is for a block whose live generation or text is damaged and whose generation before it is not
+whole either. The turns that led to it are taken again, from the newest earlier generation that is whole,
+else from nothing; AUX that was deleted is made again from the tables of its cycle. The result must
+be the bytes that the manifest tells. Damaged files go to corrupt/, the new ones into their places.
 
 Example: bin/verifier --crawl demo/crawl --cycle 7 --out /tmp/again
 """
@@ -25,6 +31,7 @@ from contract.errors import BadInput, Usage
 from contract.log import ABSORB, CRAWL, GROW, Entry, State, commit, replay
 from contract.plan import Plan, VerifierPlan, fix_verifier_plan, read_plan
 from contract.stage import expect_ours, live_with_supervisor
+from stages.verifier.rebuild import rebuild_block
 from stages.verifier.split import split_block
 from stages.verifier.timing import Timing
 from stages.verifier.turn import take_turn
@@ -36,15 +43,21 @@ NAME = "verifier"
 
 def main() -> int | None:
     parser = make_parser(NAME, __doc__)
-    parser.add_argument("--cycle", type=int, metavar="ID", required=True, help="the cycle whose tables are merged")
+    parser.add_argument("--cycle", type=int, metavar="ID", help="the cycle whose tables are merged")
     parser.add_argument("--out", type=Path, metavar="DIR2", help="write below this folder and commit nothing")
     parser.add_argument("--repair", action="store_true", help="make damaged files of a committed merge anew")
+    parser.add_argument("--rebuild", type=int, metavar="BLOCK", help="make the live generation of this block anew")
     parser.add_argument("--times", type=Path, metavar="FILE", help="write the seconds that each part took to this file, as JSON")
     arguments = parser.parse_args()
+    if (arguments.cycle is None) == (arguments.rebuild is None) or (arguments.rebuild is not None and (arguments.out or arguments.repair)):
+        raise Usage(f"give --cycle ID, with --out or --repair where you want that, or --rebuild BLOCK alone (see bin/{NAME} --help)")
     timing = Timing()
     live_with_supervisor()
     crawl = open_folder(arguments.crawl)
     hold_lock(crawl)
+    if arguments.rebuild is not None:
+        print(f"{NAME}: " + rebuild_block(crawl, replay(crawl.path, crawl.blocks_first), arguments.rebuild))
+        return None
     with setting_aside(crawl, is_asked=not (arguments.out or arguments.repair)):
         plan = read_plan(crawl.path, arguments.cycle)
         if plan.kind not in (CRAWL, ABSORB, GROW):
@@ -87,7 +100,12 @@ def repair(crawl: CrawlFolder, plan: Plan, log: State) -> None:
     """Runs a committed merge again beside the crawl and puts back those files that fail their check."""
     with tempfile.TemporaryDirectory(prefix="coletor-repair-", dir=crawl.path) as made:
         root = Path(made)
-        work(crawl, root, plan, log)
+        try:
+            work(crawl, root, plan, log)
+        except Damaged as error:
+            if not Path(error.path).is_relative_to(crawl.path / names.GENERATIONS):
+                raise
+            raise BadInput(f"{error}; bin/{NAME} --crawl {crawl.path} --rebuild {plan.block} makes the block anew without it") from None
         mended = 0
         for folder in sorted(path.parent for path in root.rglob(names.MANIFEST)):
             place = folder.relative_to(root)
@@ -95,17 +113,17 @@ def repair(crawl: CrawlFolder, plan: Plan, log: State) -> None:
             described[place / names.MANIFEST] = describe(folder / names.MANIFEST)
             described |= {Path(names.TEXT) / name: text for name, text in read_manifest(folder).get("texts", {}).items()}
             for name, description in described.items():
-                mended += put_back(root / name, crawl.path / name, description)
+                mended += put_back(root / name, crawl.path / name, description, plan.block)
     print(f"{NAME}: cycle {plan.cycle} made again, {mended} files put back")
 
 
-def put_back(made: Path, target: Path, description: dict) -> int:
+def put_back(made: Path, target: Path, description: dict, block: int) -> int:
     try:
         verify(target, description)
         return 0
     except Damaged as error:
         if not made.exists():
-            raise BadInput(f"{error}; it was not written by this cycle: repair the cycle that its name tells") from None
+            raise BadInput(f"{error}; it was not written by this cycle: repair the cycle that its name tells, or --rebuild {block}") from None
         make_folder(target.parent)
         put(target, made.read_bytes())
         return 1

@@ -20,11 +20,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from contract.tables import SERVER_RULES
 from stages.verifier.paths import hash_texts, locate_paths, take_paths
 from stages.verifier.prefixes import FOLDER, QUERY, TREE, Groups, Prefixes, add_granted, group_rows
 from storage.arrays import rank_in_run
 
-RULES = ("", "server_budget", "domain_budget", "path_prefix", "query")  # a rule's code is its place; 0: granted
+RULES = SERVER_RULES
 GRANTED, SERVER_BUDGET, DOMAIN_BUDGET, PATH_PREFIX, QUERY_PATHS = range(len(RULES))
 TREE_TIMES = 8  # /artigos has the pages of many years in /artigos/2020 and its like; a trap that branches passes it all the same
 

@@ -1,0 +1,201 @@
+"""Clusters of pages with the same content, in one crawl or across several: what bin/show --duplicates prints.
+
+Theory. A generation's side set has the content digest of every collected page, in the order of its rows. Digests are divided by
+their first 16 bits: one pass over the columns counts how many begin with which, so that ranges of prefixes can be chosen that
+fit into memory; then each range is read from the columns, sorted, and its runs of equal digests are the clusters.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from contract.config import Verifier
+from contract.crawl_folder import open_folder
+from contract.errors import Usage
+from contract.generation import Generation, open_generation, read_urls
+from contract.log import replay
+from storage.columns import Columns
+
+MEMORY_MAX_BYTES = Verifier().memory_max_bytes  # for the pages of one range, while they are sorted
+ROW_BYTES = 96  # of a page while its range is sorted: digest, place, order, and copies of them
+PREFIX_BITS = 16
+CHUNK_ROWS = 1 << 20
+MEMBERS_SHOWN = 10  # pages of a cluster that a person is shown
+TEXTS_AT_ONCE = 100_000  # pages whose URLs are read together
+
+
+class Source(NamedTuple):
+    """A block of a crawl with its live generation, whose columns are read when they are needed."""
+
+    crawl: Path
+    block: int
+    number: int | None
+    side: Columns
+
+    def open(self) -> Generation:
+        return open_generation(self.crawl, self.block, self.number)
+
+
+@dataclass
+class Duplicates:
+    """Clusters from the largest; `places` are u64, source << 32 | row of its side set, one cluster after the other."""
+
+    pages: int  # whose content is known
+    unknown: int
+    distinct: int
+    clusters: int  # of two pages or more, also where not all of them are kept here
+    in_clusters: int
+    sizes: np.ndarray  # i8
+    digests: np.ndarray  # u8 of 2 columns, first half and second
+    places: np.ndarray
+
+
+def open_sources(crawls: list[Path]) -> list[Source]:
+    sources = []
+    for path in crawls:
+        if path.resolve() in {other.resolve() for other in crawls if other is not path}:
+            raise Usage(f"{path} is given twice")
+        crawl = open_folder(path)
+        log = replay(path, crawl.blocks_first)
+        for block in range(log.blocks):
+            sources.append(Source(path, block, log.generation(block), open_generation(path, block, log.generation(block)).side))
+    return sources
+
+
+def halves_of(digests: np.ndarray) -> np.ndarray:
+    """Digests (V16) as u8 of 2 columns, which sort as the bytes do."""
+    return np.ascontiguousarray(digests).view(">u8").reshape(-1, 2).astype(np.uint64)
+
+
+def iterate_chunks(sources: list[Source]) -> Iterator[tuple[int, int, np.ndarray]]:
+    """(number of the source, first row, digests as halves) of every part of every side set."""
+    for number, source in enumerate(sources):
+        for start in range(0, source.side.rows, CHUNK_ROWS):
+            yield number, start, halves_of(source.side.read("content_digest", start, min(start + CHUNK_ROWS, source.side.rows)))
+
+
+def is_known(halves: np.ndarray) -> np.ndarray:
+    return halves.any(axis=1)  # UNKNOWN_DIGEST is all zero
+
+
+def choose_ranges(counts: np.ndarray, rows_max: int) -> list[tuple[int, int]]:
+    """Ranges [low, high) of prefixes that cover all, each of at most `rows_max` rows where one prefix alone has no more."""
+    ranges, low, rows = [], 0, 0
+    for prefix, count in enumerate(counts.tolist()):
+        if rows and rows + count > rows_max:
+            ranges.append((low, prefix))
+            low, rows = prefix, 0
+        rows += count
+    return [*ranges, (low, len(counts))]
+
+
+def find_duplicates(sources: list[Source], limit: int, memory_max_bytes: int = MEMORY_MAX_BYTES) -> Duplicates:
+    """The largest `limit` clusters (0: all), ties by digest, and the figures of all."""
+    shift = np.uint64(64 - PREFIX_BITS)
+    counts, unknown = np.zeros(1 << PREFIX_BITS, np.int64), 0
+    for _, _, halves in iterate_chunks(sources):
+        known = is_known(halves)
+        unknown += len(known) - int(known.sum())
+        counts += np.bincount((halves[known, 0] >> shift).astype(np.int64), minlength=len(counts))
+    found = Duplicates(int(counts.sum()), unknown, 0, 0, 0, np.empty(0, np.int64), np.empty((0, 2), np.uint64), np.empty(0, np.uint64))
+    for low, high in choose_ranges(counts, max(1, memory_max_bytes // ROW_BYTES)):
+        add_range(found, *read_range(sources, low, high, int(counts[low:high].sum())), limit)
+    return found
+
+
+def read_range(sources: list[Source], low: int, high: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Digests as halves and places (u64) of the pages whose prefix is in [low, high)."""
+    digests, places, end = np.empty((rows, 2), np.uint64), np.empty(rows, np.uint64), 0
+    for number, start, halves in iterate_chunks(sources):
+        prefix = halves[:, 0] >> np.uint64(64 - PREFIX_BITS)
+        here = np.flatnonzero((prefix >= low) & (prefix < high) & is_known(halves))
+        digests[end:end + len(here)] = halves[here]
+        places[end:end + len(here)] = (np.uint64(number) << np.uint64(32)) + np.uint64(start) + here.astype(np.uint64)
+        end += len(here)
+    return digests, places
+
+
+def add_range(found: Duplicates, digests: np.ndarray, places: np.ndarray, limit: int) -> None:
+    if not len(places):
+        return
+    order = np.lexsort((places, digests[:, 1], digests[:, 0]))
+    digests, places = digests[order], places[order]
+    starts = np.flatnonzero(np.concatenate(([True], (digests[1:] != digests[:-1]).any(axis=1))))
+    sizes = np.diff(np.append(starts, len(places)))
+    found.distinct += len(starts)
+    several = np.flatnonzero(sizes > 1)
+    found.clusters += len(several)
+    found.in_clusters += int(sizes[several].sum())
+    largest = several[np.argsort(-sizes[several], kind="stable")][:limit or None]
+    keep_largest(found, sizes[largest], digests[starts[largest]], places[members_of(starts[largest], sizes[largest])], limit)
+
+
+def keep_largest(found: Duplicates, sizes: np.ndarray, digests: np.ndarray, places: np.ndarray, limit: int) -> None:
+    """Unites clusters of another range with those found; ranges rise, so that a stable sort leaves ties by digest."""
+    sizes, digests, places = (np.concatenate(pair) for pair in ((found.sizes, sizes), (found.digests, digests), (found.places, places)))
+    order = np.argsort(-sizes, kind="stable")[:limit or None]
+    starts = np.cumsum(sizes) - sizes
+    found.sizes, found.digests, found.places = sizes[order], digests[order], places[members_of(starts[order], sizes[order])]
+
+
+def members_of(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """start, start + 1, ... of each cluster, one after the other."""
+    ends = np.cumsum(sizes)
+    return np.repeat(starts - (ends - sizes), sizes) + np.arange(int(ends[-1]) if len(ends) else 0)
+
+
+def iterate_clusters(sources: list[Source], found: Duplicates, members_max: int = 0) -> Iterator[dict]:
+    """Each cluster with its pages (at most `members_max`; 0: all), the earliest cycle of the first crawl first."""
+    ends = np.cumsum(found.sizes)
+    batch: list[tuple[int, np.ndarray]] = []
+    waiting = 0
+    for number, (size, end) in enumerate(zip(found.sizes.tolist(), ends.tolist())):
+        places = sort_members(sources, found.places[end - size:end])[:members_max or None]
+        batch.append((number, places))
+        waiting += len(places)
+        if waiting >= TEXTS_AT_ONCE:
+            yield from read_batch(sources, found, batch)
+            batch, waiting = [], 0
+    yield from read_batch(sources, found, batch)
+
+
+def sort_members(sources: list[Source], places: np.ndarray) -> np.ndarray:
+    number, row = places >> np.uint64(32), (places & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    crawls = list(dict.fromkeys(source.crawl for source in sources))
+    crawl, cycle, row_of_cycle = (np.empty(len(places), np.int64) for _ in range(3))
+    for which in np.unique(number).tolist():
+        here, source = number == which, sources[which]
+        crawl[here] = crawls.index(source.crawl)
+        cycle[here], row_of_cycle[here] = source.side["cycle"][row[here]], source.side["row"][row[here]]
+    return places[np.lexsort((row_of_cycle, cycle, crawl))]
+
+
+def read_batch(sources: list[Source], found: Duplicates, batch: Iterable[tuple[int, np.ndarray]]) -> Iterator[dict]:
+    batch = list(batch)
+    places = np.unique(np.concatenate([np.empty(0, np.uint64), *(members for _, members in batch)]))
+    pages = read_pages(sources, places)
+    for number, members in batch:
+        yield {"size": int(found.sizes[number]), "content_digest": found.digests[number].astype(">u8").tobytes().hex(),
+               "pages": [pages[place] for place in members.tolist()]}
+
+
+def read_pages(sources: list[Source], places: np.ndarray) -> dict[int, dict]:
+    """What is told of pages, by place; each block's text is read once, in its order."""
+    pages = {}
+    for which in np.unique(places >> np.uint64(32)).tolist():
+        source = sources[which]
+        here = places[places >> np.uint64(32) == which]
+        row = (here & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        generation = source.open()
+        urls = read_urls(source.crawl, generation, generation.collected_places[row])
+        for place, url, cycle, row_of_cycle in zip(here.tolist(), urls, source.side["cycle"][row].tolist(), source.side["row"][row].tolist()):
+            pages[place] = {"url": url, "crawl": str(source.crawl), "cycle": cycle, "row": row_of_cycle}
+    return pages
+
+
+def summarise(found: Duplicates) -> str:
+    return (f"{found.pages} pages, {found.distinct} distinct, {found.in_clusters} in {found.clusters} clusters"
+            + (f"; {found.unknown} more whose content is not known" if found.unknown else ""))

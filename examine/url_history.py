@@ -1,0 +1,169 @@
+"""What the files of a crawl tell of one URL: its row in R, its page, the cycles that found, listed and asked it, who links to it.
+
+Tables keyed by URL are sorted by domain key, so that the statistics of their row groups tell which few are read.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from contract import names
+from contract.aux_rows import may_hold
+from contract.blocks import block_of, interval
+from contract.config import LINK_KINDS
+from contract.crawl_folder import CrawlFolder
+from contract.generation import COLUMNS, open_generation, read_urls
+from contract.log import ABSORB, CRAWL, SEED, State
+from contract.plan import open_cycles
+from contract.tables import (
+    AUX, COLLECTED, COLLECTED_STATE, EXTRACTED, LINKS, METADATA, REFUSED_ROWS, SERVER_RULES, STATES, URL_LIST,
+)
+from contract.url import server_of
+from storage.publish import is_published, read_manifest
+from storage.tables import ROW_GROUP_ROWS, column, open_table, read_table
+from storage.text_segments import NO_TEXT, read_blobs
+
+LINKING_SHOWN = 3  # pages that link to a URL
+
+
+class Subject(NamedTuple):
+    """A canonical URL with its keys in one crawl."""
+
+    url: str
+    key: int
+    domain_key: int
+    block: int
+
+
+def identify(crawl: CrawlFolder, log: State, url: str) -> Subject:
+    keys = crawl.keys()
+    domain_key = keys.server(server_of(url)).domain_key
+    return Subject(url, keys.of(url), domain_key, block_of(domain_key, log.blocks))
+
+
+def find_row(path: Path, schema: pa.Schema, subject: Subject, columns: list[str] | None = None) -> dict | None:
+    """The row of the URL in a table that is sorted by domain key; none where it has none."""
+    with open_table(path, schema) as file:
+        place = file.schema_arrow.names.index("domain_key")
+        groups = []
+        for group in range(file.metadata.num_row_groups):
+            statistics = file.metadata.row_group(group).column(place).statistics
+            if statistics is None or not statistics.has_min_max or statistics.min <= subject.domain_key <= statistics.max:
+                groups.append(group)
+    if not groups:
+        return None
+    table = read_table(path, schema, columns and list(dict.fromkeys([*columns, "url_key", "domain_key"])), groups)
+    rows = np.flatnonzero((column(table, "url_key") == subject.key) & (column(table, "domain_key") == subject.domain_key))
+    return table.slice(int(rows[0]), 1).to_pylist()[0] if len(rows) else None
+
+
+def find_known(crawl: Path, log: State, subject: Subject) -> dict | None:
+    """Its row in R with what is known of its server; none where R does not have it."""
+    number = log.generation(subject.block)
+    generation = open_generation(crawl, subject.block, number)
+    place = generation.find(subject.domain_key, subject.key)
+    if place is None:
+        return None
+    row = {name: int(generation.rows.read(name, place, place + 1)[0]) for name in COLUMNS}
+    (text,) = read_urls(crawl, generation, np.array([place]))
+    server = generation.servers.slice(int(generation.server_places(np.array([row["server"]]), place)[0]), 1).to_pylist()[0]
+    known = {"generation": number, "text": text, "state": STATES[row["state"]], "attempts": row["attempts"], "depth": row["depth"],
+             "links_in": row["links_in"], "server": server, "robots": None, "collected": None}
+    if server["robots_text"] != int(NO_TEXT):
+        position, length = np.array([server["robots_text"]], np.uint64), np.array([server["robots_length"]])
+        known["robots"] = read_blobs(crawl / names.TEXT, names.segment, position, length)[0]
+    if row["state"] == COLLECTED_STATE:
+        place = int(np.count_nonzero(generation.rows.read("state", 0, place) == COLLECTED_STATE))
+        known["collected"] = {name: int(generation.side.read(name, place, place + 1)[0]) for name in ("cycle", "row", "duplicate")}
+    return known
+
+
+def find_page(crawl: Path, collected: dict) -> dict | None:
+    """The row of MetadadosUrlsColetadas that the side set points at; none where that table was not kept."""
+    path = crawl / names.cycle(collected["cycle"]) / names.EXTRACTOR / names.METADATA
+    if not path.exists():
+        return None
+    group, row = divmod(collected["row"], ROW_GROUP_ROWS)
+    table = read_table(path, METADATA, row_groups=[group])
+    return table.slice(row, 1).to_pylist()[0]
+
+
+def find_pending(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
+    """The AUX that bring it to its block and wait for the block's turn."""
+    for entry in log.entries[log.seen.get(subject.block, 0):]:
+        folder = crawl / names.cycle(entry.cycle) / names.VERIFIER if entry else None
+        if entry is None or not is_published(folder) or not may_hold(read_manifest(folder).get("aux"), *interval(subject.block, log.blocks)):
+            continue
+        if row := find_row(folder / names.AUX, AUX, subject):
+            yield {"cycle": entry.cycle, "depth": row["depth"]}
+
+
+def find_refusals(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
+    """The turns of its block in which a rule about its whole server refused it, in the order of the log."""
+    for entry in log.entries:
+        if entry is None or entry.kind not in (CRAWL, ABSORB):
+            continue
+        path = crawl / names.cycle(entry.cycle) / names.VERIFIER / names.REFUSED
+        if path.exists() and (row := find_row(path, REFUSED_ROWS, subject)):
+            yield {"cycle": entry.cycle, "rule": SERVER_RULES[row["rule"]]}
+
+
+def find_events(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
+    """Each committed cycle that found it or asked it, in the order of the log; `missing` names tables that were not kept."""
+    for position, entry in enumerate(log.entries):
+        if entry is None or entry.kind not in (CRAWL, SEED):
+            continue
+        folder = crawl / names.cycle(entry.cycle)
+        about = {"commit": position, "cycle": entry.cycle}
+        if entry.kind == SEED:
+            tables = [("seeded", folder / names.VERIFIER / names.AUX, AUX)]
+        else:
+            tables = [("asked", folder / names.EXTRACTOR / names.COLLECTED, COLLECTED), ("found", folder / names.EXTRACTOR / names.EXTRACTED, EXTRACTED)]
+        for event, path, schema in tables:
+            if not path.exists():
+                yield {**about, "event": "missing", "file": path.relative_to(crawl).as_posix()}
+            elif row := find_row(path, schema, subject):
+                row = {name: value for name, value in row.items() if not name.endswith("_key") and name != "url"}
+                yield {**about, "event": event, **row}
+
+
+def find_links(crawl: Path, cycle: int, subject: Subject) -> list[dict]:
+    """Some of the pages of a cycle that link to it, and how; a page without URL is a server's robots.txt."""
+    folder = crawl / names.cycle(cycle) / names.EXTRACTOR
+    if not (folder / names.LINKS).exists():
+        return []
+    rows = np.flatnonzero(column(read_table(folder / names.LINKS, LINKS, ["to_key"]), "to_key") == np.uint64(subject.key))[:LINKING_SHOWN]
+    if not len(rows):
+        return []
+    links = read_table(folder / names.LINKS, LINKS, row_groups=np.unique(rows // ROW_GROUP_ROWS).tolist())
+    links = links.filter(pa.array(column(links, "to_key") == np.uint64(subject.key))).slice(0, LINKING_SHOWN).to_pylist()
+    pages = read_table(folder / names.METADATA, METADATA, ["url_key", "url"]) if (folder / names.METADATA).exists() else METADATA.empty_table()
+    keys = column(pages, "url_key")
+    found = []
+    for link in links:
+        page = np.flatnonzero(keys == np.uint64(link["from_key"]))
+        kinds = [kind for bit, kind in enumerate(LINK_KINDS) if link["kinds"] >> bit & 1]
+        found.append({"cycle": cycle, "page": pages.column("url")[int(page[0])].as_py() if len(page) else "", "kinds": kinds,
+                      "nofollow": link["nofollow"], "followed": link["followed"], "anchor": link["anchor"]})
+    return found
+
+
+def find_depth(crawl: Path, cycle: int, page: str) -> int:
+    """How many hops from a seed a page of a cycle was."""
+    path = crawl / names.cycle(cycle) / names.EXTRACTOR / names.COLLECTED
+    table = read_table(path, COLLECTED, ["url", "depth"])
+    rows = np.flatnonzero(column(table, "url") == page)
+    return int(column(table, "depth")[rows[0]]) if len(rows) else 0
+
+
+def find_lists(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
+    """The cycles that have it in their list: open ones, and those that are committed."""
+    opened = set(open_cycles(crawl, log))
+    for cycle in sorted({*opened, *log.cycles}):
+        path = crawl / names.cycle(cycle) / names.SCHEDULER / names.URL_LIST
+        if is_published(path.parent) and path.exists():
+            if (column(read_table(path, URL_LIST, ["url_key"]), "url_key") == np.uint64(subject.key)).any():
+                yield {"cycle": cycle, "open": cycle in opened}

@@ -1,0 +1,230 @@
+"""why: tells, from the files alone, what became of a URL and why it was or was not fetched.
+
+  bin/why [--crawl DIR] URL          a short account
+  bin/why [--crawl DIR] URL --json   all that was found, as one JSON object
+
+The URL is folded as links are, by the newest configuration. Told are: when it was found and which pages link to it, its state,
+what each cycle that asked it got, what robots.txt says, and where its page lies. A URL that no table has is judged anew by the
+rules of [scope], by those of the cycle whose page links to it where Ligacoes has that link. Needs no lock and asks nobody
+(bin/fetcher --trace does); of a large crawl it opens one block and a few pages of each cycle's tables.
+
+Example: bin/why --crawl demo/crawl http://s1.test:8080/
+"""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from contract import names
+from contract.canonical import Canonical
+from contract.command import make_parser, run
+from contract.config import Config
+from contract.crawl_folder import CrawlFolder, open_folder
+from contract.log import State, replay
+from contract.plan import read_plan
+from contract.robots import Rules
+from contract.seeds import parse_lines, read_lines
+from contract.tables import REJECTED
+from contract.url import server_of
+from examine import url_history
+from examine.readers import printable
+from examine.status import moment
+from examine.url_history import Subject
+from storage.errors import Damaged
+from storage.publish import is_published
+from storage.tables import read_table
+
+NAME = "why"
+
+
+def main() -> None:
+    parser = make_parser(NAME, __doc__)
+    parser.add_argument("url", metavar="URL")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    arguments = parser.parse_args()
+    facts = gather(open_folder(arguments.crawl), arguments.url, time.time_ns() // 1_000_000)
+    if arguments.json:
+        print(json.dumps(facts, default=lambda value: value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)))
+        return
+    for line in tell(facts, arguments.crawl):
+        print(printable(line))
+
+
+def gather(crawl: CrawlFolder, text: str, now_ms: int) -> dict:
+    """All that is known of the URL; `verdict` and `because` say it in words."""
+    log = replay(crawl.path, crawl.blocks_first)
+    newest = newest_plan(crawl.path)
+    config = read_plan(crawl.path, newest).config if newest is not None else Config()
+    line = next(parse_lines([(2, text.encode("utf-8", "replace"))]), None)
+    if line is None or line.problem:
+        return {"given": text, "url": None, "verdict": "no URL for this crawl", "because": line.problem if line else "nothing is there"}
+    subject = url_history.identify(crawl, log, Canonical(config.url).fold(line.url))
+    facts = {"given": text, "url": subject.url, "block": subject.block, "now_ms": now_ms,
+             "known": url_history.find_known(crawl.path, log, subject), "events": list(url_history.find_events(crawl.path, log, subject)),
+             "pending": list(url_history.find_pending(crawl.path, log, subject)), "lists": [], "links": [], "page": None, "robots": None,
+             "refused": []}
+    known = facts["known"]
+    if known and known["text"] != subject.url:
+        return facts | {"verdict": "taken for another URL", "because": f"its key is that of {known['text']}, which was there first"}
+    if known and known["collected"]:
+        facts["page"] = url_history.find_page(crawl.path, known["collected"])
+    elif not known:
+        facts["refused"] = list(url_history.find_refusals(crawl.path, log, subject))
+    else:
+        facts["lists"] = list(url_history.find_lists(crawl.path, log, subject))
+    facts["links"] = find_linking(crawl.path, log, subject, facts)
+    if known and known["robots"] is not None:
+        rules = Rules(known.pop("robots"), config.fetcher.agent)
+        facts["robots"] = {"allows": rules.allows(subject.url), "rule": rules.rule_for(subject.url)}
+    verdict, because = judge_known(facts, config) if known else judge_unknown(crawl, subject, facts, newest, config)
+    return facts | {"verdict": verdict, "because": because}
+
+
+def newest_plan(crawl: Path) -> int | None:
+    planned = [cycle for cycle in names.numbered(crawl / names.CYCLES) if (crawl / names.cycle(cycle) / names.PLAN).exists()]
+    return planned[-1] if planned else None
+
+
+def find_linking(crawl: Path, log: State, subject: Subject, facts: dict) -> list[dict]:
+    """Pages that link to it: of the first cycle that found it; where none did, of the last whose Ligacoes has it at all."""
+    found = [event["cycle"] for event in facts["events"] if event["event"] == "found"]
+    if found:
+        return url_history.find_links(crawl, found[0], subject)
+    if facts["known"] or facts["pending"]:
+        return []
+    for cycle in sorted(log.cycles, reverse=True):
+        if links := url_history.find_links(crawl, cycle, subject):
+            return links
+    return []
+
+
+def judge_known(facts: dict, config: Config) -> tuple[str, str]:
+    known, page, robots = facts["known"], facts["page"], facts["robots"]
+    server, state = known["server"], known["state"]
+    asked = [event for event in facts["events"] if event["event"] == "asked"]
+    last = f"; last: {asked[-1]['outcome']}, {asked[-1]['reason'] or asked[-1]['status']}, in cycle {asked[-1]['cycle']}" if asked else ""
+    if known["collected"]:
+        told = f"status {page['status']}, {page['type'] or 'no type'}, {page['bytes']} bytes" if page else "its row of metadata was not kept"
+        return "collected", f"in cycle {known['collected']['cycle']}: {told}"
+    if state == "refused_by_robots":
+        return "refused by robots", f"robots.txt of {server['server']}: {robots['rule'] if robots else 'is not there any more'}; it waits again when that file changes"
+    if state == "refused_by_rule":
+        return "refused by rule", f"the fetcher refused it{last}; such a state stays"
+    if state == "given_up" and server["given_up"]:
+        return "given up", f"its server {server['server']} failed {server['failures']} times in a row and was given up with its URLs{last}"
+    if state == "given_up":
+        return "given up", f"{known['attempts']} failed attempts, [verifier] attempts_max allows {config.verifier.attempts_max}{last}"
+    opened = [found["cycle"] for found in facts["lists"] if found["open"]]
+    if opened:
+        return "not yet", f"it is in the list of cycle {opened[-1]}, which is open"
+    return "not yet", wait_reason(facts, config) + (f"; {known['attempts']} failed attempts{last}" if known["attempts"] else "")
+
+
+def wait_reason(facts: dict, config: Config) -> str:
+    known, server = facts["known"], facts["known"]["server"]
+    if server["due_at_ms"] > facts["now_ms"]:
+        cause = "it asked for time" if server["ready_at_ms"] >= server["due_at_ms"] else f"{server['failures']} failures in a row" if server["failures"] else "it wants a long pause"
+        return f"its server {server['server']} is not due before {moment(server['due_at_ms'])}: {cause}"
+    asked = {event["cycle"] for event in facts["events"] if event["event"] == "asked"}
+    missed = [found["cycle"] for found in facts["lists"] if found["cycle"] not in asked]
+    if missed:
+        return f"it was in the list of cycle {missed[-1]} and was not reached; it may be in the next one"
+    place = "may be in the next list" if known["state"] == "prescheduled" else f"is not yet among the {config.verifier.prescheduled_max} that may be listed"
+    return f"it {place}; {server['waiting']} URLs of {server['server']} wait, a list takes {config.scheduler.server_max_urls} of them at most"
+
+
+def judge_unknown(crawl: CrawlFolder, subject: Subject, facts: dict, newest: int | None, config: Config) -> tuple[str, str]:
+    if facts["pending"]:
+        return "not yet", f"cycle {facts['pending'][0]['cycle']} brought it; it waits in AUX for the next turn of block {subject.block}"
+    if name := find_in_inbox(crawl.path, subject.url, config):
+        return "not yet", f"it is a seed in inbox/{name}, which the next turn of the ring takes in"
+    if facts["refused"]:
+        last = facts["refused"][-1]
+        return "refused by rule", (f"in cycle {last['cycle']} by {last['rule']}, a rule about its whole server (docs/scope.md); "
+                                   "it is judged anew whenever a page that leads to it is read")
+    if any(event["event"] != "missing" for event in facts["events"]):
+        return "lost", "a committed cycle has it and its block does not: run bin/check"
+    if newest is None:
+        return "never seen", "this crawl has had no cycle yet"
+    link = next((link for link in facts["links"] if link["page"]), None)
+    cycle = link["cycle"] if link else newest
+    more = ("--page", link["page"], "--depth", str(url_history.find_depth(crawl.path, cycle, link["page"]))) if link else ()
+    judged = ask_scope(crawl.path, cycle, subject.url, *more)
+    facts["judged"] = {"cycle": cycle, **judged}
+    facts["rejected_of_server"] = count_rejected(crawl.path, server_of(subject.url))
+    if judged["rule"]:
+        kind = "a trap" if judged["is_trap"] else "out of scope"
+        return "rejected", f"by the rules of cycle {cycle} it is {kind}: {judged['rule']} (docs/scope.md)"
+    if facts["links"]:
+        follow = read_plan(crawl.path, cycle).config.extractor.follow
+        nofollow = all(link["nofollow"] for link in facts["links"])
+        kinds = sorted({kind for link in facts["links"] for kind in link["kinds"]})
+        cause = "its links are nofollow" if nofollow else f"links of kind {', '.join(kinds)} are not followed" if not set(kinds) & set(follow) else "no rule tells why"
+        return "not followed", f"{cause} ([extractor] obey_nofollow, follow)"
+    return "never seen", f"no page that was read leads to it by links that are kept; the rules of cycle {cycle} would take it"
+
+
+def find_in_inbox(crawl: Path, url: str, config: Config) -> str:
+    canonical = Canonical(config.url)
+    for path in names.visible_files(crawl / names.INBOX):
+        with open(path, "rb") as stream:
+            if any(line.url and canonical.fold(line.url) == url for line in parse_lines(read_lines(stream))):
+                return path.name
+    return ""
+
+
+def ask_scope(crawl: Path, cycle: int, url: str, *more: str) -> dict:
+    """The extractor's own judgement: examine imports no stage, so the stage is started as a command."""
+    asked = subprocess.run([sys.executable, "-P", "-m", "stages.extractor.judge", "--crawl", crawl, "--cycle", str(cycle), *more, "--", url],
+                           capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if asked.returncode:
+        raise Damaged(crawl / names.cycle(cycle), f"the rules of this cycle could not be asked: {asked.stderr.strip()[-300:]}")
+    return json.loads(asked.stdout)
+
+
+def count_rejected(crawl: Path, server: str) -> dict[str, int]:
+    """Links to the server that all cycles rejected, by rule."""
+    counts: dict[str, int] = {}
+    for cycle in names.numbered(crawl / names.CYCLES):
+        folder = crawl / names.cycle(cycle) / names.EXTRACTOR
+        if is_published(folder) and (folder / names.REJECTED).exists():
+            for row in read_table(folder / names.REJECTED, REJECTED, ["server", "rule", "links"]).to_pylist():
+                if row["server"] == server:
+                    counts[row["rule"]] = counts.get(row["rule"], 0) + row["links"]
+    return counts
+
+
+def tell(facts: dict, crawl: Path) -> list[str]:
+    lines = [facts["url"] or facts["given"]]
+    if facts["url"] and facts["url"] != facts["given"]:
+        lines[0] += f"  (given as {facts['given']})"
+    lines.append(f"{facts['verdict']}: {facts['because']}")
+    for link in facts.get("links", ()):
+        how = ", ".join(link["kinds"]) + (", nofollow" if link["nofollow"] else "") + ("" if link["followed"] else ", not followed")
+        lines.append(f"linked    by {link['page'] or 'robots.txt of a server'} in cycle {link['cycle']} ({how})" + (f": {link['anchor']}" if link["anchor"] else ""))
+    events = facts.get("events", [])
+    for event in [event for event in events if event["event"] in ("seeded", "found")][:1]:
+        lines.append(f"found     first by cycle {event['cycle']} (commit {event['commit']}), " + ("as a seed" if event["event"] == "seeded" else f"{event['depth']} hops from a seed"))
+    for event in [event for event in events if event["event"] == "asked"]:
+        lines.append(f"asked     in cycle {event['cycle']}, {moment(event['fetched_at_ms'])}: {event['outcome']} {event['reason'] or event['status']}, {event['attempts']} requests")
+    if known := facts.get("known"):
+        server = known["server"]
+        lines.append(f"state     {known['state'].replace('_', ' ')}, depth {known['depth']}, {known['links_in']} links in; block {facts['block']}, generation {known['generation']}")
+        lines.append(f"server    {server['server']}: {server['known']} URLs known, {server['collected']} collected, {server['waiting']} waiting, {server['failures']} failures in a row")
+    if robots := facts.get("robots"):
+        lines.append(f"robots    {'allows it' if robots['allows'] else 'forbids it'}: {robots['rule']}")
+    if page := facts.get("page"):
+        file = f"{names.cycle(facts['known']['collected']['cycle'])}/{names.FETCHER}/{page['file']}"
+        lines.append(f"page      {file} at byte {page['offset']}: bin/show --crawl {crawl} {file} --at {page['offset']}")
+    if facts.get("rejected_of_server"):
+        lines.append("rejected  links to its server, by rule: " + ", ".join(f"{rule} {number}" for rule, number in facts["rejected_of_server"].items()))
+    missing = [event["file"] for event in events if event["event"] == "missing"]
+    if missing:
+        lines.append(f"note      {len(missing)} tables were not kept and are not in this account, the first {missing[0]}")
+    return lines
+
+
+if __name__ == "__main__":
+    run(main, NAME)
