@@ -10,6 +10,7 @@ Here all of that is done on arrays; Z is one sorted file a bucket and column; te
 """
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,6 +42,8 @@ class Drum:
         self._buckets = [Bucket(folder, number) for number in range(buckets)]
         self._texts = open(folder / "texts.log", "ab")
         self.unique = 0  # found since the last look
+        self._merged_rows = 0
+        self._z_s = self._merge_s = self._merges_s = 0.0  # of the last merge, its passes over Z and all of it; of all merges
 
     def ask(self, operation: int, keys: np.ndarray, value: int, texts: pa.StringArray | None = None) -> None:
         """One operation for each key (u64, any order), in this order."""
@@ -59,21 +62,38 @@ class Drum:
             self.merge()
 
     def merge(self) -> None:
+        began_s = time.perf_counter()
+        self._merged_rows, self._z_s = 0, 0.0
         for bucket in self._buckets:
             pairs, aux = bucket.drain()
             if len(pairs):
                 self._merge_bucket(bucket, pairs, aux)
+                self._merged_rows += len(pairs)
         self._texts.flush()
         os.fsync(self._texts.fileno())
         for bucket in self._buckets:
             bucket.clear()
+        self._merge_s = time.perf_counter() - began_s
+        self._merges_s += self._merge_s
+
+    def share_merge(self, rows: int) -> tuple[float, float]:
+        """Merges now; what of such a merge a batch of so many rows costs: with merges at the limit, and with one for each batch.
+
+        The work on pairs grows with them; the passes over Z are shared by all batches that fit into the buckets between two merges.
+        """
+        batch_bytes = max(bucket.file_bytes for bucket in self._buckets) * rows / max(1, sum(bucket.rows for bucket in self._buckets))
+        self.merge()
+        pairs_s = (self._merge_s - self._z_s) * rows / max(1, self._merged_rows)
+        return pairs_s + self._z_s * min(1.0, batch_bytes / self._merge_bytes), pairs_s + self._z_s
 
     def _merge_bucket(self, bucket: "Bucket", pairs: np.ndarray, aux: np.ndarray) -> None:
         order = np.argsort(pairs["key"], kind="stable")
         keys = pairs["key"][order]
         starts = starts_of_runs(keys)
         distinct = np.ascontiguousarray(keys[starts])
+        began_s = time.perf_counter()
         z = bucket.read_z()
+        self._z_s += time.perf_counter() - began_s
         known, places = find_in_sorted(distinct, z["key"])
         is_absent = np.ones(len(distinct), bool)
         is_absent[known] = False
@@ -95,9 +115,11 @@ class Drum:
         stored = is_unique_sorted & sets
         text_of[run[stored]] = text_at[order][stored]
         fresh = np.flatnonzero(is_absent & is_set)
+        began_s = time.perf_counter()
         merged, old_places, new_places = merge_sorted(z["key"], distinct[fresh])
         bucket.write_z({"key": merged, "text": interleave(z["text"], text_of[fresh], old_places, new_places),
                         "value": interleave(z["value"], value[fresh], old_places, new_places)})
+        self._z_s += time.perf_counter() - began_s
 
     def _answer(self, pairs: np.ndarray, aux: np.ndarray, is_unique: np.ndarray) -> np.ndarray:
         """Hands the answers out in the order of asking; texts of unique ones go to the log. Where each text of a pair went."""
@@ -126,6 +148,11 @@ class Drum:
         found, self.unique = self.unique, 0
         return found
 
+    def merges_s(self) -> float:
+        """Seconds of all merges since the last look: they are no part of a batch's own time."""
+        spent_s, self._merges_s = self._merges_s, 0.0
+        return spent_s
+
     def settle(self) -> None:
         pass
 
@@ -144,8 +171,9 @@ class Bucket:
         self._folder.mkdir(exist_ok=True)
         self._pairs, self._aux = (open(self._folder / name, "a+b") for name in ("pairs.bin", "aux.bin"))
         self._array: list[tuple[np.ndarray, np.ndarray]] = []
-        self._rows = 0
+        self._rows = 0  # in memory
         self.file_bytes = self._pairs.tell() + self._aux.tell()
+        self.rows = self._pairs.tell() // PAIR.itemsize  # since the last merge
 
     def add(self, pairs: np.ndarray, texts: pa.StringArray | None, array_rows: int) -> None:
         """Appends to the array, which goes to the files whenever it is full."""
@@ -155,6 +183,7 @@ class Bucket:
             offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset:texts.offset + len(texts) + 1].astype(np.int64)
             data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
             pairs["length"] = np.diff(offsets)
+        self.rows += len(pairs)
         start = 0
         while start < len(pairs):
             end = min(len(pairs), start + array_rows - self._rows)
@@ -187,7 +216,7 @@ class Bucket:
     def clear(self) -> None:
         for file in (self._pairs, self._aux):
             file.truncate(0)
-        self.file_bytes = 0
+        self.file_bytes = self.rows = 0
 
     def read_z(self) -> dict[str, np.ndarray]:
         return {name: np.fromfile(self._folder / f"z-{name}.bin", dtype) if (self._folder / f"z-{name}.bin").exists() else np.empty(0, dtype)
