@@ -8,7 +8,7 @@ import json
 import shutil
 import sys
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +16,9 @@ import numpy as np
 from bench.verifier.batch import Batch
 from bench.verifier.field import Field
 from bench.verifier.figures import mark_row
+from bench.verifier.limit import time_limit
 from bench.verifier.options import CENTRAL, MILLION, UNBOUNDED, Course
-from bench.verifier.ours import Ours, Turned, size_of, time_limit
+from bench.verifier.ours import Ours, Turned, size_of
 from bench.verifier.stream import Stream, Urls
 from contract.blocks import interval
 from contract.plan import CRAWL, Plan, read_plan
@@ -50,7 +51,7 @@ class Contest:
         self.field = Field(folder / "peers", course.limits, self.notes.peers)
         self._central = None
         if CENTRAL in course.limits.peers and "out" not in self.notes.peers.setdefault(CENTRAL, {"spent_s": 0.0}):
-            self._central = Ours(folder / CENTRAL, replace_blocks(course), can_grow=False)
+            self._central = Ours(folder / CENTRAL, replace(course.config, blocks=UNBOUNDED), can_grow=False)
 
     def run(self) -> dict[str, dict]:
         """Plays until the last mark is measured; figures by mark."""
@@ -60,6 +61,12 @@ class Contest:
             self._play(self.ours.begin(), mark if known >= mark * MILLION else None)
         self.field.close()
         return self.notes.rows
+
+    def discard(self) -> None:
+        """Removes the crawl folder and all that is needed to go on; the notes stay."""
+        for path in self.folder.iterdir():
+            if path != self._notes_path:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def _next_mark(self) -> float | None:
         return next((mark for mark in self.course.marks if f"{mark:g}" not in self.notes.rows), None)
@@ -176,8 +183,3 @@ class Contest:
         took = " ".join(f"{name} {spent_s:.2f}" for name, spent_s in seconds.items() if spent_s is not None)
         print(f"{self.course.name}: cycle {plan.cycle} block {plan.block} of {plan.blocks}: {known / MILLION:.2f} million known; {took} s"
               f" (made in {made_s:.1f} s)", file=sys.stderr, flush=True)
-
-
-def replace_blocks(course: Course):
-    from dataclasses import replace
-    return replace(course.config, blocks=UNBOUNDED)

@@ -2,11 +2,8 @@
 
 import json
 import threading
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import numpy as np
 
 from bench.extractor.ours import children_of, resident_mb
 from bench.processes import Child, run_child
@@ -16,7 +13,7 @@ from contract import names
 from contract.blocks import interval, victim
 from contract.config import Config
 from contract.crawl_folder import create
-from contract.plan import CRAWL, GROW, Plan, write_plan
+from contract.plan import CRAWL, GROW, Plan, read_plan, write_plan
 from storage.publish import unpublish
 from supervise.books import Books
 from supervise.deletion import delete_superseded
@@ -73,7 +70,7 @@ class Ours:
         """The plan of the next turn, after a split where one is due; an open plan is gone on with."""
         self.books.refresh()
         for cycle in self.books.open_cycles():
-            plan = self._open_plan(cycle)
+            plan = read_plan(self.crawl.path, cycle)
             if plan.kind == CRAWL:
                 return plan
             self._split(plan)
@@ -107,10 +104,6 @@ class Ours:
     def parent_folder(self, plan: Plan) -> Path | None:
         """The generation that a turn begins from."""
         return None if plan.generation is None else self.crawl.path / names.generation(plan.block, plan.generation)
-
-    def _open_plan(self, cycle: int) -> Plan:
-        from contract.plan import read_plan
-        return read_plan(self.crawl.path, cycle)
 
     def _plan(self, kind: str, block: int) -> Plan:
         cycle = self.books.next_cycle()
@@ -159,23 +152,3 @@ def tells_times(folder: Path) -> bool:
 
 def size_of(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.exists() else 0
-
-
-def time_limit(generation: Path | None, keys: np.ndarray, scratch: Path) -> float:
-    """Seconds that plain numpy takes to sort the batch's keys (u64) and to read the block's files once and write them once, synced."""
-    import os
-
-    files = sorted(path for path in generation.iterdir() if path.is_file()) if generation else []
-    keys = np.random.default_rng(1).permutation(keys)
-    scratch.mkdir(exist_ok=True)
-    began_s = time.perf_counter()
-    keys.sort()
-    for path in files:
-        array = np.fromfile(path, np.uint8)
-        with open(scratch / path.name, "wb") as file:
-            file.write(array.data)
-            os.fsync(file.fileno())
-    taken_s = time.perf_counter() - began_s
-    for path in files:
-        (scratch / path.name).unlink()
-    return taken_s

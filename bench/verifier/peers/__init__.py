@@ -17,7 +17,7 @@ from bench.verifier.batch import Batch
 
 PEERS = {  # name -> module, class, words
     "drum": ("drum", "DrumAsInThesis", "DRUM, 8 buckets, 10,000 URLs an array, merge at 100 MB"),
-    "drum_tuned": ("drum", "DrumTuned", "DRUM, tuned: 64 buckets, arrays and merges as memory allows"),
+    "drum_tuned": ("drum", "DrumTuned", "DRUM, tuned: 16 buckets, arrays of a cycle, merge at an eighth of the memory a bucket"),
     "rocksdb": ("rocksdb", "RocksDb", "RocksDB: multi_get, one synced write batch"),
     "lmdb": ("lmdb", "Lmdb", "LMDB: one transaction, sorted"),
     "sqlite": ("sqlite", "Sqlite", "SQLite: WITHOUT ROWID, one transaction, sorted"),

@@ -244,4 +244,4 @@ class DrumTuned(Drum):
     """Arrays that hold a cycle, and merges as rare as a bucket that must be sorted in memory allows: Z is passed over less often."""
 
     def __init__(self, folder: Path, memory_bytes: int):
-        super().__init__(folder, buckets=64, array_rows=1_000_000, merge_bytes=max(1 << 20, memory_bytes // 64))
+        super().__init__(folder, buckets=16, array_rows=1_000_000, merge_bytes=max(1 << 20, memory_bytes // 8))
