@@ -42,6 +42,8 @@ class Course:
 def add_options(parser: Parser) -> None:
     parser.add_argument("--to", type=at_least(0.001), default=20.0, metavar="M", help="millions of known URLs to go to (default: 20; 350 is the full run)")
     parser.add_argument("--at", type=read_marks, metavar="M,M", help="millions known to measure at (default: 1,5,10,20,50,100,200,350, up to --to)")
+    parser.add_argument("--cycle-urls", type=at_least(1_000), default=MILLION, metavar="N",
+                        help="URLs a cycle, a tenth of them collected, and servers (default: 1,000,000)")
     parser.add_argument("--stream", choices=(CRAWLS, THESIS, "both"), default="both",
                         help="7 of 10 known and our bounds; no repeats, N = 10, k = 100,000; or one after the other (default)")
     parser.add_argument("--cycles", type=at_least(1), default=3, metavar="N", help="cycles measured at each mark (default: 3)")
@@ -82,12 +84,13 @@ def chosen_courses(arguments) -> list[Course]:
     limits = Limits(peers, arguments.peer_seconds, arguments.peer_minutes * 60, arguments.memory_mb << 20, int(arguments.disk_gb * 1e9),
                     arguments.fill, arguments.cycles)
     marks = arguments.at or tuple(mark for mark in MARKS if mark <= arguments.to) or (arguments.to,)
-    shape, config, thesis = Shape(), Config(), THESIS_BLOCKS
+    urls, config, thesis = arguments.cycle_urls, Config(), THESIS_BLOCKS
     if arguments.quick:
-        shape, marks = Shape(servers=20_000, collected=2_000, extracted=18_000), (0.02, 0.06)
+        urls, marks = 20_000, (0.02, 0.06)
         config = replace(config, blocks=Blocks(first=2, servers_max=4_000, urls_max=100_000))
         thesis = replace(thesis, servers_max=2_000)
         limits = replace(limits, cycles=2)
+    shape = Shape(servers=urls, collected=urls // 10, extracted=urls - urls // 10)
     crawls = Course(CRAWLS, shape, config, marks, limits)
     alone = replace(limits, peers=tuple(name for name in peers if name == "drum"))  # the column beside Table 4.3 has VEUNI and DRUM
     original = Course(THESIS, replace(shape, known_share=0.0), replace(config, blocks=thesis), marks, alone)
