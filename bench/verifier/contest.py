@@ -96,8 +96,11 @@ class Contest:
             self._turn_central(plan, extracted, collected, seconds)
             if mark is not None or not self.course.limits.fill:
                 seconds |= self.field.take(batch, new, known)
-        if self.course.limits.fill and (mark is None or is_committed):
+        if is_committed or (self.course.limits.fill and mark is None):
             self.field.put_off(plan.cycle, news)
+        if is_committed:  # some peers may have taken it, others not
+            self._turn_central(plan, extracted, collected, {})
+            self.field.fill(stream)
         self._note(plan, extracted, collected, turned, seconds, mark, made_s, len(batch))
 
     def _gather(self, plan: Plan, extracted: Urls, collected: Urls) -> tuple[Batch, np.ndarray]:

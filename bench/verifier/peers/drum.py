@@ -6,7 +6,7 @@ have grown to a limit, all buckets are merged with the repository Z: each is rea
 once. Three operations: check says whether a key is unique, update sets its value, check+update does both. Answers come at
 a merge, with their texts, in the order in which they were asked (first in, first out, within a bucket).
 
-Here all of that is done on arrays; Z is one sorted file a bucket and column; texts of unique URLs go to a log.
+Here all of that is done on arrays; Z is one sorted file a bucket; texts of unique URLs go to a log.
 """
 
 import os
@@ -19,10 +19,11 @@ import pyarrow as pa
 
 from bench.verifier.batch import COLLECTED, WAITING, Batch
 from storage.arrays import find_in_sorted, interleave, merge_sorted, starts_of_runs
-from storage.publish import sync_file, sync_folder
+from storage.publish import sync_folder
 
 CHECK, UPDATE, CHECK_UPDATE = 1, 2, 3  # bits: 1 asks, 2 sets
 PAIR = np.dtype([("key", "<u8"), ("length", "<u4"), ("value", "u1"), ("operation", "u1")])
+COUNT_BYTES = 8
 Z_COLUMNS = {"key": "<u8", "text": "<u8", "value": "u1"}
 NO_TEXT = np.uint64(0xFFFFFFFFFFFFFFFF)
 Answer = Callable[[np.ndarray, np.ndarray, list[bytes]], None]  # keys, which are unique, their texts
@@ -169,11 +170,23 @@ class Bucket:
     def __init__(self, folder: Path, number: int):
         self._folder = folder / f"bucket-{number:03d}"
         self._folder.mkdir(exist_ok=True)
+        self._z = self._folder / "z.bin"
         self._pairs, self._aux = (open(self._folder / name, "a+b") for name in ("pairs.bin", "aux.bin"))
+        self._drop_torn()
         self._array: list[tuple[np.ndarray, np.ndarray]] = []
         self._rows = 0  # in memory
         self.file_bytes = self._pairs.tell() + self._aux.tell()
         self.rows = self._pairs.tell() // PAIR.itemsize  # since the last merge
+
+    def _drop_torn(self) -> None:
+        """What was not synced as a whole batch before a crash is cut off."""
+        whole = np.fromfile(self._folder / "synced.bin", "<i8") if (self._folder / "synced.bin").exists() else np.zeros(2, np.int64)
+        for file, size in zip((self._pairs, self._aux), whole.tolist()):
+            file.truncate(size)
+            file.seek(0, os.SEEK_END)
+
+    def _note_synced(self) -> None:
+        np.array([self._pairs.tell(), self._aux.tell()], "<i8").tofile(self._folder / "synced.bin")
 
     def add(self, pairs: np.ndarray, texts: pa.StringArray | None, array_rows: int) -> None:
         """Appends to the array, which goes to the files whenever it is full."""
@@ -206,6 +219,7 @@ class Bucket:
         for file in (self._pairs, self._aux):
             file.flush()
             os.fsync(file.fileno())
+        self._note_synced()
 
     def drain(self) -> tuple[np.ndarray, np.ndarray]:
         self._spill()
@@ -216,18 +230,27 @@ class Bucket:
     def clear(self) -> None:
         for file in (self._pairs, self._aux):
             file.truncate(0)
+            file.seek(0)
         self.file_bytes = self.rows = 0
+        self._note_synced()
 
     def read_z(self) -> dict[str, np.ndarray]:
-        return {name: np.fromfile(self._folder / f"z-{name}.bin", dtype) if (self._folder / f"z-{name}.bin").exists() else np.empty(0, dtype)
-                for name, dtype in Z_COLUMNS.items()}
+        if not self._z.exists():
+            return {name: np.empty(0, dtype) for name, dtype in Z_COLUMNS.items()}
+        with open(self._z, "rb") as file:
+            rows = int.from_bytes(file.read(COUNT_BYTES), "little")
+            return {name: np.fromfile(file, dtype, rows) for name, dtype in Z_COLUMNS.items()}
 
     def write_z(self, columns: dict[str, np.ndarray]) -> None:
-        for name, column in columns.items():
-            column.tofile(self._folder / f"new-{name}.bin")
-            sync_file(self._folder / f"new-{name}.bin")
-        for name in columns:
-            (self._folder / f"new-{name}.bin").rename(self._folder / f"z-{name}.bin")
+        """Column behind column in one file, so that one rename replaces all."""
+        aside = self._z.with_suffix(".aside")
+        with open(aside, "wb") as file:
+            file.write(len(columns["key"]).to_bytes(COUNT_BYTES, "little"))
+            for name, dtype in Z_COLUMNS.items():
+                file.write(np.ascontiguousarray(columns[name], dtype).data)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.rename(self._z)
         sync_folder(self._folder)
 
     def close(self) -> None:

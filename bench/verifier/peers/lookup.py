@@ -35,7 +35,7 @@ class LookUp:
         offsets = begin + np.cumsum([0, *(len(line) + 1 for line in lines)])[:-1][places]
         fresh = np.zeros(len(keys), SLOT)
         fresh["key"], fresh["text"] = keys, offsets
-        self._rebuild(fresh)
+        self._rebuild(fresh[~np.isin(keys, np.fromfile(self._table_path, SLOT)["key"])])
         self._sync()
 
     def take(self, batch: Batch) -> int:
