@@ -18,7 +18,7 @@ from bench.verifier.field import Field
 from bench.verifier.figures import mark_row
 from bench.verifier.limit import time_limit
 from bench.verifier.options import CENTRAL, MILLION, UNBOUNDED, Course
-from bench.verifier.ours import Ours, Turned, size_of
+from bench.verifier.ours import Ours, Turned
 from bench.verifier.stream import Stream, Urls
 from contract.blocks import interval
 from contract.plan import CRAWL, Plan, read_plan
@@ -59,6 +59,8 @@ class Contest:
         while (mark := self._next_mark()) is not None:
             known = self.ours.known()
             self._play(self.ours.begin(), mark if known >= mark * MILLION else None)
+        self.field.keep_within(self.course.limits.disk_bytes // 2, self.folder.parent)  # leaves room for the stream that follows
+        self._write_notes()
         self.field.close()
         return self.notes.rows
 
@@ -175,14 +177,17 @@ class Contest:
                 "largest_block_servers": self.ours.largest_block()[1], "bytes_per_url": round(everything / known, 1),
                 "bytes_per_url_live": round(live / known, 1), "grow_s": round(notes.grow_s, 2), "splits": notes.splits}
             notes.window = []
-            self.field.keep_within(self.course.limits.disk_bytes - size_of(self.ours.folder))
+            self.field.keep_within(self.course.limits.disk_bytes, self.folder.parent)
         self.stream.save(self.folder / "stream.npz")
-        aside = self._notes_path.with_suffix(".aside")
-        aside.write_text(json.dumps(asdict(notes)))
-        aside.rename(self._notes_path)
-        self._tell(plan, known, turned, seconds, made_s)
+        self._write_notes()
+        self._tell(plan, known, seconds, made_s)
 
-    def _tell(self, plan: Plan, known: int, turned: Turned | None, seconds: dict, made_s: float) -> None:
+    def _write_notes(self) -> None:
+        aside = self._notes_path.with_suffix(".aside")
+        aside.write_text(json.dumps(asdict(self.notes)))
+        aside.rename(self._notes_path)
+
+    def _tell(self, plan: Plan, known: int, seconds: dict, made_s: float) -> None:
         took = " ".join(f"{name} {spent_s:.2f}" for name, spent_s in seconds.items() if spent_s is not None)
         print(f"{self.course.name}: cycle {plan.cycle} block {plan.block} of {plan.blocks}: {known / MILLION:.2f} million known; {took} s"
               f" (made in {made_s:.1f} s)", file=sys.stderr, flush=True)

@@ -100,12 +100,14 @@ class Field:
         for path in later:
             path.unlink()
 
-    def keep_within(self, bytes_left: int) -> None:
-        """Drops the largest until what is left fits on the disk."""
+    def keep_within(self, most_bytes: int, root: Path) -> None:
+        """Drops the largest until all that lies below `root` fits."""
         sizes = {name: size_of(self._folder / name) for name in self._peers}
-        while sizes and sum(sizes.values()) > bytes_left:
+        whole = size_of(root) if sizes else 0
+        while sizes and whole > most_bytes:
             name = max(sizes, key=sizes.get)
-            self._drop(name, f"the disk was full, it had {sizes.pop(name) / 1e9:.1f} GB")
+            whole -= sizes[name]
+            self._drop(name, f"its {sizes.pop(name) / 1e9:.1f} GB of disk were needed")
 
     def close(self) -> None:
         for peer in self._peers.values():

@@ -32,27 +32,34 @@ def measure(arguments) -> dict:
 
 def measure_in(folder: Path, courses: list[Course], arguments) -> dict:
     figures: dict = {}
+    lines: list[str] = []
+
+    def say(*more: str) -> None:
+        lines.extend(more)
+        print(*more, sep="\n", flush=True)
+
     for course in courses:
         contest = Contest(folder / course.name, course)
         rows = contest.run()
-        print_course(course, rows, contest)
+        say(*course_lines(course, rows, contest))
         figures |= {THESIS: rows} if course.name == THESIS else rows
         figures[f"{course.name}_peers"] = contest.notes.peers
         if arguments.rate:
             figures[f"{course.name}_rate"] = rates(contest.notes.cycles, rows, course.shape.collected, arguments.stage_seconds)
-            print(*rate_lines(figures[f"{course.name}_rate"]), sep="\n", flush=True)
+            say(*rate_lines(figures[f"{course.name}_rate"]))
         if course.name == CRAWLS:
             figures |= goal_figures(rows)
-            print(*goal_lines(figures, GOALS), sep="\n", flush=True)
+            say(*goal_lines(figures, [goal._replace(bound=arguments.memory_mb) if goal.key == "rss_mb" else goal for goal in GOALS]))
     plot = arguments.plot or (None if arguments.quick else folder / "plot.svg")
     if plot:
         plot.write_text(draw({course.name: figures.get(THESIS) if course.name == THESIS else {f"{mark:g}": figures[f"{mark:g}"] for mark in course.marks}
                               for course in courses}))
-        print(f"plot: {plot}", flush=True)
+        plot.with_suffix(".txt").write_text("\n".join(lines) + "\n")
+        print(f"plot: {plot}, table: {plot.with_suffix('.txt')}", flush=True)
     return figures
 
 
-def print_course(course: Course, rows: dict, contest: Contest) -> None:
+def course_lines(course: Course, rows: dict, contest: Contest) -> list[str]:
     shape = course.shape
     lines = [f"{course.name}: cycles of {shape.collected:,} collected and {shape.extracted:,} extracted URLs, {shape.known_share:.0%} of them known, "
              f"{shape.servers:,} servers; N from {course.config.blocks.first}; seconds, medians of {course.limits.cycles} cycles from each mark on",
@@ -65,8 +72,10 @@ def print_course(course: Course, rows: dict, contest: Contest) -> None:
         words = PEERS[name][2] if name in PEERS else "ours with one block, growth off (Programs 6 and 7)"
         lines.append(f"  {name:13} {words}; " + (f"out after {noted.get('known', 0) / 1e6:.2f} million: {noted['out']}" if "out" in noted else "went all the way")
                      + (f"; {noted['disagrees']}" if "disagrees" in noted else ""))
-    lines.append(f"  growth: {contest.notes.splits} splits, {contest.notes.grow_s:.1f} s in all, not in the seconds above")
-    print(*lines, sep="\n", flush=True)
+    last = list(rows.values())[-1]
+    lines.append(f"  growth: {contest.notes.splits} splits, {contest.notes.grow_s:.1f} s in all, not in the seconds above; the largest of {last['blocks']} blocks: "
+                 f"{last['largest_block_urls']:,} URLs, {last['largest_block_servers']:,} servers")
+    return lines
 
 
 def open_work_folder(folder: Path, courses: list[Course], is_fresh: bool) -> None:
