@@ -15,13 +15,17 @@ from bench.fetcher.figures import goal_lines
 from bench.verifier.batch import Batch, first_of_each, pack, to_lines
 from bench.verifier.figures import GOALS, goal_figures, mark_row, table_lines, thesis_lines
 from bench.verifier.inputs import extracted_table, metadata_table, servers_table
+from bench.verifier.limit import time_limit
 from bench.verifier.options import read_marks, read_peers
+from bench.verifier.ours import Ours
 from bench.verifier.peers import PEERS, Missing, open_peer
 from bench.verifier.peers.drum import CHECK, CHECK_UPDATE, UPDATE, Drum
 from bench.verifier.plot import draw
 from bench.verifier.rate import between, rates
 from bench.verifier.stream import Shape, Stream, level_for
 from contract.blocks import interval
+from contract.config import Config
+from contract.names import generation
 from contract.tables import EXTRACTED, METADATA, SERVERS
 from contract.url import canonicalise, server_of
 
@@ -304,3 +308,23 @@ def test_a_run_that_was_killed_goes_on_and_finds_the_same(tmp_path):
     assert "disagrees" not in json.loads((tmp_path / "figures.json").read_text())["crawls_peers"]["sqlite"]
     other = bench("verifier", "--stream", "crawls", "--peers", "none", "--fill", "--folder", tmp_path / "work", cwd=tmp_path)
     assert other.returncode == 64 and "--fresh" in other.stderr
+
+
+def test_the_verifier_s_own_times_are_taken_where_it_tells_them(tmp_path, monkeypatch):
+    script = tmp_path / "verifier"
+    script.write_text(f"""#!/bin/sh
+if [ "$1" = --help ]; then echo "--times FILE"; exit; fi
+"{ROOT}/bin/verifier" "$1" "$2" "$3" "$4" && printf '{{"step": 0.25, "total": 0.5}}' > "$6"
+""")
+    script.chmod(0o755)
+    monkeypatch.setattr("bench.verifier.ours.VERIFIER", script)
+    stream, ours = Stream(SMALL), Ours(tmp_path / "ours", Config())
+    plan = ours.begin()
+    urls = stream.extract(plan.cycle)
+    turned = ours.turn(plan, stream, urls, stream.collect(*interval(plan.block, plan.blocks)))
+    assert turned.step_s == 0.25 and turned.parts_s["total"] == 0.5 and turned.total_s > 0.05 and turned.rss_mb > 10
+    low, high = interval(plan.block, plan.blocks)
+    assert ours.known() == sum(low <= key < high for key in stream.domain_key[urls.server].tolist())
+    whole, live = ours.bytes_on_disk()
+    assert whole >= live > 8 * ours.known()
+    assert time_limit(tmp_path / "ours/crawl" / generation(plan.block, plan.cycle), urls.key, tmp_path / "limit") > 0
