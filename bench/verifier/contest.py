@@ -28,7 +28,6 @@ from contract.plan import CRAWL, Plan, read_plan
 class Notes:
     """What a run knows beside the crawl folder; a JSON file, replaced after each cycle."""
 
-    cycle: int = -1  # the last one that is noted
     rows: dict[str, dict] = field(default_factory=dict)  # mark -> figures
     window: list[dict] = field(default_factory=list)  # cycles of the mark being measured
     cycles: list[list] = field(default_factory=list)  # known after it, seconds, for each cycle
@@ -44,8 +43,9 @@ class Contest:
         self._notes_path = folder / "notes.json"
         self.notes = Notes(**json.loads(self._notes_path.read_text())) if self._notes_path.exists() else Notes()
         self.stream = Stream(course.shape)
+        self._played = -1  # the last cycle that the stream's counters have; saved with them, as they must not count one twice
         if (folder / "stream.npz").exists():
-            self.stream.load(folder / "stream.npz")
+            self._played = int(self.stream.load(folder / "stream.npz")["cycle"])
         self.ours = Ours(folder / "ours", course.config)
         self.ours.grow_s, self.ours.splits = self.notes.grow_s, self.notes.splits
         self.field = Field(folder / "peers", course.limits, self.notes.peers)
@@ -62,7 +62,7 @@ class Contest:
         self.field.keep_within(self.course.limits.disk_bytes // 2, self.folder.parent)  # leaves room for the stream that follows
         self._write_notes()
         self.field.close()
-        return self.notes.rows
+        return dict(sorted(self.notes.rows.items(), key=lambda item: float(item[0])))
 
     def discard(self) -> None:
         """Removes the crawl folder and all that is needed to go on; the notes stay."""
@@ -76,7 +76,7 @@ class Contest:
     def _catch_up(self) -> None:
         """Plays, for stream and peers, a cycle that was committed when the run was stopped before it was noted."""
         for entry in list(self.ours.books.log.entries):
-            if entry and entry.kind == CRAWL and entry.cycle > self.notes.cycle:
+            if entry and entry.kind == CRAWL and entry.cycle > self._played:
                 self._play(read_plan(self.ours.crawl.path, entry.cycle), None, is_committed=True)
 
     def _play(self, plan: Plan, mark: float | None, is_committed: bool = False) -> None:
@@ -163,7 +163,7 @@ class Contest:
             if older < least:
                 path.unlink()
         known = self.ours.known()
-        notes.cycle, notes.grow_s, notes.splits = plan.cycle, self.ours.grow_s, self.ours.splits
+        notes.grow_s, notes.splits = self.ours.grow_s, self.ours.splits
         if turned:
             notes.cycles.append([known, round(turned.total_s, 4)])
         if mark is not None:
@@ -178,7 +178,7 @@ class Contest:
                 "bytes_per_url_live": round(live / known, 1), "grow_s": round(notes.grow_s, 2), "splits": notes.splits}
             notes.window = []
             self.field.keep_within(self.course.limits.disk_bytes, self.folder.parent)
-        self.stream.save(self.folder / "stream.npz")
+        self.stream.save(self.folder / "stream.npz", cycle=np.array(plan.cycle))
         self._write_notes()
         self._tell(plan, known, seconds, made_s)
 
