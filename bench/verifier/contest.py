@@ -172,7 +172,10 @@ class Contest:
         if mark is not None and len(notes.window) >= self.course.limits.cycles:
             shares = self.field.share_merges(batch_rows)
             everything, live = self.ours.bytes_on_disk()
+            before = max((row["cycles_played"] for row in notes.rows.values()), default=0)
+            since_s = [spent_s for _, spent_s in notes.cycles[before:]]  # medians of a few cycles pass over what is done once in many turns
             notes.rows[f"{mark:g}"] = mark_row(notes.window, shares) | {
+                "ours_mean_s": round(sum(since_s) / len(since_s), 4), "ours_max_s": max(since_s), "cycles_played": len(notes.cycles),
                 "known": known, "blocks": self.ours.blocks, "largest_block_urls": self.ours.largest_block()[0],
                 "largest_block_servers": self.ours.largest_block()[1], "bytes_per_url": round(everything / known, 1),
                 "bytes_per_url_live": round(live / known, 1), "grow_s": round(notes.grow_s, 2), "splits": notes.splits}

@@ -69,13 +69,13 @@ def goal_figures(rows: dict[str, dict]) -> dict[str, float]:
 
 
 def table_lines(rows: dict[str, dict]) -> list[str]:
-    """A line for each mark, columns of seconds; a dash where a peer did not get so far."""
+    """A line for each mark, columns of seconds; a dash where a peer did not get so far. Mean and most: of all our cycles since the mark before."""
     columns = ["ours", "step", "limit", *NAMED, *(name for name in OTHERS if any(f"{name}_s" in row for row in rows.values()))]
-    lines = [f"{'millions':>9}" + "".join(f"{name:>13}" for name in columns) + f"{'fastest':>9}{'B/URL':>8}{'MB':>7}{'blocks':>7}"]
+    lines = [f"{'millions':>9}" + "".join(f"{name:>13}" for name in columns) + f"{'fastest':>9}{'mean':>8}{'max':>8}{'B/URL':>8}{'MB':>7}{'blocks':>7}"]
     for mark, row in rows.items():
         cells = "".join(f"{row[f'{name}_s']:>13.2f}" if row.get(f"{name}_s") is not None else f"{'-':>13}" for name in columns)
         ratio = f"{row['ratio_fastest']:>9.2f}" if row["ratio_fastest"] is not None else f"{'-':>9}"
-        lines.append(f"{mark:>9}{cells}{ratio}{row['bytes_per_url']:>8.1f}{row['rss_mb']:>7}{row['blocks']:>7}")
+        lines.append(f"{mark:>9}{cells}{ratio}{row['ours_mean_s']:>8.2f}{row['ours_max_s']:>8.2f}{row['bytes_per_url']:>8.1f}{row['rss_mb']:>7}{row['blocks']:>7}")
     return lines
 
 
