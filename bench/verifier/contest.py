@@ -48,7 +48,7 @@ class Contest:
             self._played = int(self.stream.load(folder / "stream.npz")["cycle"])
         self.ours = Ours(folder / "ours", course.config)
         self.ours.grow_s, self.ours.splits = self.notes.grow_s, self.notes.splits
-        self.field = Field(folder / "peers", course.limits, self.notes.peers)
+        self.field = Field(folder.parent, folder / "peers", course.limits, self.notes.peers)
         self._central = None
         if CENTRAL in course.limits.peers and "out" not in self.notes.peers.setdefault(CENTRAL, {"spent_s": 0.0}):
             self._central = Ours(folder / CENTRAL, replace(course.config, blocks=UNBOUNDED), can_grow=False)
@@ -59,7 +59,7 @@ class Contest:
         while (mark := self._next_mark()) is not None:
             known = self.ours.known()
             self._play(self.ours.begin(), mark if known >= mark * MILLION else None)
-        self.field.keep_within(self.course.limits.disk_bytes // 2, self.folder.parent)  # leaves room for the stream that follows
+        self.field.keep_within(self.course.limits.disk_bytes // 2)  # leaves room for the stream that follows
         self._write_notes()
         self.field.close()
         return dict(sorted(self.notes.rows.items(), key=lambda item: float(item[0])))
@@ -180,7 +180,7 @@ class Contest:
                 "largest_block_servers": self.ours.largest_block()[1], "bytes_per_url": round(everything / known, 1),
                 "bytes_per_url_live": round(live / known, 1), "grow_s": round(notes.grow_s, 2), "splits": notes.splits}
             notes.window = []
-            self.field.keep_within(self.course.limits.disk_bytes, self.folder.parent)
+            self.field.keep_within(self.course.limits.disk_bytes)
         self.stream.save(self.folder / "stream.npz", cycle=np.array(plan.cycle))
         self._write_notes()
         self._tell(plan, known, seconds, made_s)

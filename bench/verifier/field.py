@@ -19,8 +19,8 @@ FILL_ROWS = 4_000_000  # loaded at once, sorted: as much as fits in memory as ob
 class Field:
     """`notes` maps a peer to what it has spent, how many URLs it knows and, once it is out, why."""
 
-    def __init__(self, folder: Path, limits: Limits, notes: dict[str, dict]):
-        self._folder, self._limits, self._notes = folder, limits, notes
+    def __init__(self, root: Path, folder: Path, limits: Limits, notes: dict[str, dict]):
+        self._root, self._folder, self._limits, self._notes = root, folder, limits, notes
         self._peers: dict[str, Peer] = {}
         self._first = 0  # who begins: they take turns
         self._own_s: dict[str, list[float]] = {}  # of peers that answer late: their batches of this window, without merges
@@ -79,31 +79,39 @@ class Field:
 
     def fill(self, stream: Stream) -> None:
         """Loads what was put off, in large sorted parts, untimed."""
-        later = sorted(self._folder.glob("later-*.npy"))
-        if not later:
-            return
-        codes = np.concatenate([np.load(path) for path in later])
-        for start in range(0, len(codes), FILL_ROWS):
-            part = codes[start:start + FILL_ROWS]
-            server, number = (part >> np.uint64(32)).astype(np.uint32), part.astype(np.uint32)
-            lines = to_lines(stream.urls_of(server, number))
-            for name, peer in list(self._peers.items()):
-                began_s = time.perf_counter()
-                peer.load(stream.keys_of(server, number), lines, server)
-                self._notes[name]["spent_s"] += time.perf_counter() - began_s
-                if self._notes[name]["spent_s"] > self._limits.peer_total_s:
-                    self._drop(name, f"filling took until {self._notes[name]['spent_s'] / 60:.0f} minutes")
-        for name, peer in self._peers.items():
+        held: list[Path] = []
+        rows = 0
+        for path in sorted(self._folder.glob("later-*.npy")):
+            held.append(path)
+            rows += len(np.load(path, mmap_mode="r"))
+            if rows >= FILL_ROWS:
+                self._load(stream, held)
+                held, rows = [], 0
+        self._load(stream, held)
+        for peer in self._peers.values():
             peer.settle()
             if peer.answers_late:
                 peer.merges_s()
-        for path in later:
-            path.unlink()
 
-    def keep_within(self, most_bytes: int, root: Path) -> None:
-        """Drops the largest until all that lies below `root` fits."""
+    def _load(self, stream: Stream, paths: list[Path]) -> None:
+        codes = np.concatenate([np.empty(0, np.uint64), *map(np.load, paths)])
+        server, number = (codes >> np.uint64(32)).astype(np.uint32), codes.astype(np.uint32)
+        lines = to_lines(stream.urls_of(server, number))
+        for name, peer in list(self._peers.items()) if len(codes) else ():
+            began_s = time.perf_counter()
+            peer.load(stream.keys_of(server, number), lines, server)
+            self._notes[name]["spent_s"] += time.perf_counter() - began_s
+            if self._notes[name]["spent_s"] > self._limits.peer_total_s:
+                self._drop(name, f"with filling it took {self._notes[name]['spent_s'] / 60:.0f} minutes")
+        for path in paths:
+            path.unlink()
+        if len(codes) >= FILL_ROWS:
+            self.keep_within(self._limits.disk_bytes)
+
+    def keep_within(self, most_bytes: int) -> None:
+        """Drops the largest until all that lies in the work folder fits."""
         sizes = {name: size_of(self._folder / name) for name in self._peers}
-        whole = size_of(root) if sizes else 0
+        whole = size_of(self._root) if sizes else 0
         while sizes and whole > most_bytes:
             name = max(sizes, key=sizes.get)
             whole -= sizes[name]

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,11 +15,12 @@ import pytest
 
 from bench.fetcher.figures import goal_lines
 from bench.verifier.batch import Batch, first_of_each, pack, to_lines
+from bench.verifier.field import Field
 from bench.verifier.figures import GOALS, goal_figures, mark_row, table_lines, thesis_lines
 from bench.verifier.inputs import extracted_table, metadata_table, servers_table
 from bench.verifier.limit import time_limit
-from bench.verifier.options import read_marks, read_peers
-from bench.verifier.ours import Ours
+from bench.verifier.options import Limits, read_marks, read_peers
+from bench.verifier.ours import Ours, size_of
 from bench.verifier.peers import PEERS, Missing, open_peer
 from bench.verifier.peers.drum import CHECK, CHECK_UPDATE, UPDATE, Drum
 from bench.verifier.plot import draw
@@ -331,3 +333,27 @@ if [ "$1" = --help ]; then echo "--times FILE"; exit; fi
     whole, live = ours.bytes_on_disk()
     assert whole >= live > 8 * ours.known()
     assert time_limit(tmp_path / "ours/crawl" / generation(plan.block, plan.cycle), urls.key, tmp_path / "limit") > 0
+
+
+def test_peers_that_pass_a_limit_are_out_and_their_files_are_gone(tmp_path):
+    stream, notes = Stream(SMALL), {}
+    field = Field(tmp_path, tmp_path / "peers", Limits(("sqlite", "drum", "lookup"), 60.0, 3_600.0, 64 << 20, 1 << 40, fill=True, cycles=1), notes)
+    batches = play(stream, 3)
+    urls, _ = next(batches)
+    field.put_off(0, urls.server.astype(np.uint64) << np.uint64(32) | urls.number)
+    field.fill(stream)
+    (urls, batch), new = next(batches), int(stream.counts.sum()) - SMALL.extracted
+    assert set(field.take(batch, new, SMALL.extracted)) == {"sqlite", "drum", "lookup"}
+    assert not any("out" in noted or "disagrees" in noted for noted in notes.values())
+    assert set(field.share_merges(len(batch))) == {"drum"}
+    field.keep_within(1 << 40)
+    assert not any("out" in noted for noted in notes.values())
+    largest = max(notes, key=lambda name: size_of(tmp_path / "peers" / name))
+    field.keep_within(size_of(tmp_path) - 1)
+    assert [name for name, noted in notes.items() if "disk" in noted.get("out", "")] == [largest]
+    assert not (tmp_path / "peers" / largest).exists()
+    _, batch = next(batches)
+    field._limits = replace(field._limits, peer_s=0.0)
+    field.take(batch, -1, 0)
+    assert all("out" in noted for noted in notes.values()) and not list((tmp_path / "peers").glob("*/*"))
+    assert "disagrees" in notes["sqlite" if largest != "sqlite" else "lookup"]
