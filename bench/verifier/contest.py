@@ -95,13 +95,13 @@ class Contest:
             turned = self.ours.turn(plan, stream, extracted, collected)
             new = self.ours.known() - known
             seconds = {"ours": turned.total_s, "step": turned.step_s, "limit": limit_s}
-            self._turn_central(plan, extracted, collected, seconds)
+            self._turn_central(extracted, collected, seconds)
             if mark is not None or not self.course.limits.fill:
                 seconds |= self.field.take(batch, new, known)
         if is_committed or (self.course.limits.fill and mark is None):
             self.field.put_off(plan.cycle, news)
         if is_committed:  # some peers may have taken it, others not
-            self._turn_central(plan, extracted, collected, {})
+            self._turn_central(extracted, collected, {})
             self.field.fill(stream)
         self._note(plan, extracted, collected, turned, seconds, mark, made_s, len(batch))
 
@@ -137,7 +137,7 @@ class Contest:
     def _waiting(self) -> list[tuple[int, Path]]:
         return sorted((int(path.stem.partition("-")[2]), path) for path in self.folder.glob("waiting-*.npz"))
 
-    def _turn_central(self, plan: Plan, extracted: Urls, collected: Urls, seconds: dict) -> None:
+    def _turn_central(self, extracted: Urls, collected: Urls, seconds: dict) -> None:
         if self._central is None:
             return
         notes = self.notes.peers[CENTRAL]

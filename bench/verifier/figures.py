@@ -81,7 +81,8 @@ def table_lines(rows: dict[str, dict]) -> list[str]:
 
 def thesis_lines(rows: dict[str, dict]) -> list[str]:
     """Ours beside the ends of Table 4.3."""
-    lines = [f"{'millions':>9}{'ours':>9}{'VEUNI':>9}{'our DRUM':>10}{'DRUM/BDB':>10}   (VEUNI and DRUM over Berkeley DB: the ends of the thesis's Table 4.3, on its machine)"]
+    lines = [f"{'millions':>9}{'ours':>9}{'VEUNI':>9}{'our DRUM':>10}{'DRUM/BDB':>10}"
+             "   (VEUNI and DRUM over Berkeley DB: the ends of the thesis's Table 4.3, on its machine)"]
     for mark in sorted({*map(float, rows), *VEUNI_S}):
         row = rows.get(f"{mark:g}", {})
         cells = (row.get("ours_s"), VEUNI_S.get(mark), row.get("drum_s"), VEUNI_DRUM_S.get(mark))

@@ -10,7 +10,7 @@ from bench.processes import Child, run_child
 from bench.verifier.inputs import write_inputs
 from bench.verifier.stream import Stream, Urls
 from contract import names
-from contract.blocks import interval, victim
+from contract.blocks import victim
 from contract.config import Config
 from contract.crawl_folder import create
 from contract.plan import CRAWL, GROW, Plan, read_plan, write_plan
