@@ -32,7 +32,7 @@ def mark_row(window: list[dict], shares: dict[str, tuple[float, float]]) -> dict
     row = {"ours_s": middle("ours"), "step_s": middle("step"), "limit_s": middle("limit")}
     ours = "step" if row["step_s"] is not None else "ours"
     row["ratio_of"] = ours  # what ratios are taken of: the step, or the whole command where it does not tell its step
-    row |= {f"{name}_s": middle(name) for name in (*NAMED, *OTHERS) if name in NAMED or middle(name) is not None}
+    row |= {f"{name}_s": None if name in LATE else middle(name) for name in (*NAMED, *OTHERS) if name in NAMED or middle(name) is not None}
     row |= {f"{name}_step_s": value for name in ("central",) if (value := middle(f"{name}_step")) is not None}
     ratios = {name: round(median(cycle["seconds"][name] / cycle["seconds"][ours] for cycle in window), 2)
               for name in (*NAMED, *OTHERS) if row.get(f"{name}_s") is not None and name not in (*LATE, "central")}

@@ -229,7 +229,7 @@ def test_keys_as_bytes_sort_as_numbers():
 
 
 def test_a_row_has_medians_and_ratios_of_the_step():
-    window = [{"seconds": {"ours": 2.0, "step": step, "limit": 0.5, "rocksdb": rocksdb, "sqlite": 9.0}, "rss_mb": 100.4, "rss_with_files_mb": 200, "cpu_s": 2,
+    window = [{"seconds": {"ours": 2.0, "step": step, "limit": 0.5, "rocksdb": rocksdb, "sqlite": 9.0, "drum": 0.1}, "rss_mb": 100.4, "rss_with_files_mb": 200, "cpu_s": 2,
                "rows": 10, "known_share": 0.7, "parts_s": {}} for step, rocksdb in ((1.0, 2.0), (2.0, 5.0), (3.0, 12.0))]
     row = mark_row(window, {"drum": (1.0, 4.0)})
     assert (row["ours_s"], row["step_s"], row["rocksdb_s"], row["lmdb_s"]) == (2.0, 2.0, 5.0, None)
@@ -237,6 +237,7 @@ def test_a_row_has_medians_and_ratios_of_the_step():
     assert (row["ratio_fastest"], row["fastest"]) == (0.5, "drum")
     assert (row["ratio_fastest_answering"], row["fastest_answering"]) == (2.5, "rocksdb")
     assert (row["drum_s"], row["drum_at_once_s"], row["ratio_limit"]) == (1.0, 4.0, 4.0)
+    assert mark_row(window, {})["drum_s"] is None  # without its merges a batch of DRUM tells nothing
     for cycle in window:
         cycle["seconds"]["step"] = None
     assert mark_row(window, {})["ratio_rocksdb"] == 2.5 and mark_row(window, {})["ratio_of"] == "ours"
