@@ -5,7 +5,7 @@
 
 A benchmark may have options of its own: bin/bench NAME --help. Ratios are medians of interleaved repeats. Let nothing else run on the machine meanwhile.
 
-Example: bin/bench uniqueness --json /tmp/uniqueness.json      (--crawl DIR is accepted and not used)
+Example: bin/bench verifier --to 5 --fill --json /tmp/verifier.json      (--crawl DIR is accepted and not used)
 """
 
 import importlib
@@ -23,10 +23,10 @@ NAME = "bench"
 
 
 def benchmarks() -> dict[str, ModuleType]:
-    """The modules of bench that measure something; the others are what these share."""
+    """The modules of bench that measure something, by the names that one types; the others are what these share."""
     names = [found.name for found in pkgutil.iter_modules(bench.__path__) if found.name != "__main__"]
     modules = {name: importlib.import_module(f"bench.{name}") for name in names}
-    return {name: module for name, module in modules.items() if hasattr(module, "measure")}
+    return {name.replace("_", "-"): module for name, module in modules.items() if hasattr(module, "measure")}
 
 
 def main() -> None:

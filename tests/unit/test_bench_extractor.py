@@ -31,7 +31,7 @@ def pages(tmp_path):
 
 
 def test_modules_that_measure_nothing_are_no_benchmarks():
-    assert {"coverage", "extractor", "fetcher", "uniqueness"} <= set(benchmarks())
+    assert {"coverage", "extractor", "fetcher", "verifier", "verifier-parameters"} <= set(benchmarks())
     assert not {"nginx", "pages", "processes"} & set(benchmarks())
 
 

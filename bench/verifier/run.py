@@ -1,0 +1,94 @@
+"""The run: each stream in turn, its table, the goals, the rate over a crawl's life, and the plot."""
+
+import json
+import shutil
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.fetcher.figures import goal_lines
+from bench.verifier.contest import Contest
+from bench.verifier.figures import GOALS, goal_figures, table_lines, thesis_lines
+from bench.verifier.options import CRAWLS, THESIS, Course, chosen_courses
+from bench.verifier.peers import PEERS
+from bench.verifier.plot import draw
+from bench.verifier.rate import rate_lines, rates
+from contract.errors import Usage
+
+SIGN = "bench-verifier.json"  # tells our folder from somebody else's
+
+
+def measure(arguments) -> dict:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    courses = chosen_courses(arguments)
+    if arguments.quick:
+        print("a quick run: it shows that everything works, and its figures mean nothing", flush=True)
+        with tempfile.TemporaryDirectory(prefix="bench-verifier-") as scratch:
+            return measure_in(Path(scratch), courses, arguments)
+    open_work_folder(arguments.folder, courses, arguments.fresh)
+    return measure_in(arguments.folder, courses, arguments)
+
+
+def measure_in(folder: Path, courses: list[Course], arguments) -> dict:
+    figures: dict = {}
+    lines: list[str] = []
+
+    def say(*more: str) -> None:
+        lines.extend(more)
+        print(*more, sep="\n", flush=True)
+
+    for course in courses:
+        contest = Contest(folder / course.name, course)
+        rows = contest.run()
+        say(*course_lines(course, rows, contest))
+        figures |= {THESIS: rows} if course.name == THESIS else rows
+        figures[f"{course.name}_peers"] = contest.notes.peers
+        if arguments.rate:
+            figures[f"{course.name}_rate"] = rates(contest.notes.cycles, rows, course.shape.collected, arguments.stage_seconds)
+            say(*rate_lines(figures[f"{course.name}_rate"]))
+        if course.name == CRAWLS:
+            figures |= goal_figures(rows)
+            say(*goal_lines(figures, [goal._replace(bound=arguments.memory_mb) if goal.key == "rss_mb" else goal for goal in GOALS]))
+    plot = arguments.plot or (None if arguments.quick else folder / "plot.svg")
+    if plot:
+        plot.write_text(draw({course.name: figures.get(THESIS) if course.name == THESIS else {f"{mark:g}": figures[f"{mark:g}"] for mark in course.marks}
+                              for course in courses}))
+        plot.with_suffix(".txt").write_text("\n".join(lines) + "\n")
+        print(f"plot: {plot}, table: {plot.with_suffix('.txt')}", flush=True)
+    return figures
+
+
+def course_lines(course: Course, rows: dict, contest: Contest) -> list[str]:
+    shape = course.shape
+    lines = [f"{course.name}: cycles of {shape.collected:,} collected and {shape.extracted:,} extracted URLs, {shape.known_share:.0%} of them known, "
+             f"{shape.servers:,} servers; N from {course.config.blocks.first}; seconds, medians of {course.limits.cycles} cycles from each mark on",
+             *table_lines(rows)]
+    if course.name == THESIS:
+        lines += thesis_lines(rows)
+    if any(row["step_s"] is None for row in rows.values()):
+        lines.append("  the verifier does not tell its step (--times): ratios are of the whole command")
+    for name, noted in contest.notes.peers.items():
+        words = PEERS[name][2] if name in PEERS else "ours with one block, growth off (Programs 6 and 7)"
+        lines.append(f"  {name:13} {words}; " + (f"out after {noted.get('known', 0) / 1e6:.2f} million: {noted['out']}" if "out" in noted else "went all the way")
+                     + (f"; {noted['disagrees']}" if "disagrees" in noted else ""))
+    last = list(rows.values())[-1]
+    lines.append(f"  growth: {contest.notes.splits} splits, {contest.notes.grow_s:.1f} s in all, not in the seconds above; the largest of {last['blocks']} blocks: "
+                 f"{last['largest_block_urls']:,} URLs, {last['largest_block_servers']:,} servers")
+    return lines
+
+
+def open_work_folder(folder: Path, courses: list[Course], is_fresh: bool) -> None:
+    """Ours, empty or new; one of another stream's shape is not gone on with."""
+    sign = folder / SIGN
+    about = json.dumps({course.name: [repr(course.shape), repr(course.config.blocks), course.limits.fill] for course in courses})
+    told = json.loads(sign.read_text()) if sign.exists() else {}
+    if folder.exists() and any(folder.iterdir()) and not sign.exists():
+        raise Usage(f"{folder} holds other files: name an empty or a new folder with --folder")
+    if is_fresh and sign.exists():
+        shutil.rmtree(folder)
+        told = {}
+    if any(told[name] != shape for name, shape in json.loads(about).items() if name in told):
+        raise Usage(f"{folder} holds a run with another stream, bounds or --fill: take --fresh to begin anew, or another --folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    sign.write_text(json.dumps({**told, **json.loads(about)}))
