@@ -8,7 +8,7 @@ import pyarrow as pa
 from bench.verifier.stream import Stream, Urls, mix
 from contract import names
 from contract.plan import Plan
-from contract.tables import ANSWERED, COLLECTED, EXTRACTED, LINKS, METADATA, REJECTED, SERVERS
+from contract.tables import ANSWERED, COLLECTED, DISTINCT, EXTRACTED, LINKS, METADATA, REJECTED, SERVERS
 from storage.publish import publishing
 from storage.tables import write_table
 
@@ -27,7 +27,7 @@ def write_inputs(folder: Path, stream: Stream, plan: Plan, extracted: Urls, coll
     }
     with publishing(folder) as manifest:
         for name, table in tables.items():
-            write_table(folder / name, table)
+            write_table(folder / name, table, tuple(column for column in DISTINCT if column in table.column_names))
         manifest |= {"stage": names.EXTRACTOR, "cycle": plan.cycle, "config_digest": plan.config.digest(), "inputs": {},
                      "counts": {"listed": len(collected), "answered": len(collected), "extracted_rows": len(extracted)}}
 
