@@ -9,7 +9,7 @@ import xxhash
 
 from storage.errors import Damaged, UnknownFormat
 
-FORMAT = 1
+FORMAT = 2
 ROW_GROUP_ROWS = 8192  # the grain at which a reader may pick its slice
 _FORMAT_KEY = b"coletor.format"
 

@@ -14,7 +14,7 @@ from contract.plan import Plan, write_plan
 from contract.seeds import parse_lines, read_lines
 from contract.tables import AUX, DISTINCT
 from contract.url import Keys, server_of
-from storage.publish import confirm_published, encode_json, is_published, publishing, sync_folder
+from storage.publish import FORMAT, confirm_published, encode_json, is_published, publishing, sync_folder
 from storage.tables import column, footer_digest, write_table
 from supervise.books import Books, now_ms
 
@@ -51,7 +51,7 @@ def commit_seeds(books: Books, cycle: int, path: Path, config: Config) -> int:
         with publishing(folder) as manifest:
             write_table(folder / names.AUX, table, DISTINCT)
             report = {"kind": SEED, "cycle": cycle, "new": rows, "bad_lines": bad}
-            (folder / names.REPORT).write_bytes(encode_json({"format": 1, **report}))
+            (folder / names.REPORT).write_bytes(encode_json({"format": FORMAT, **report}))
             manifest |= {
                 "stage": names.VERIFIER, "cycle": cycle, "counts": report,
                 "aux": {**aux_rows.summarise(column(table, "domain_key")), "footer": footer_digest(folder / names.AUX)},

@@ -98,8 +98,10 @@ def extract_cycle(crawl: CrawlFolder, plan: Plan, out: Path | None) -> None:
         say(f"cycle {plan.cycle} is extracted already: {cycle / NAME / names.MANIFEST}")
         return
     open_inputs(scheduler)
-    listed = read_table(scheduler / names.URL_LIST, URL_LIST, columns=["url", "depth"])
-    depths = dict(zip(listed.column("url").to_pylist(), listed.column("depth").to_pylist()))
+    listed = read_table(scheduler / names.URL_LIST, URL_LIST, columns=["url", "depth", "cash_taken"])
+    urls = listed.column("url").to_pylist()
+    depths = dict(zip(urls, listed.column("depth").to_pylist()))
+    cash = {url: taken for url, taken in zip(urls, listed.column("cash_taken").to_pylist()) if taken}
     servers = read_table(scheduler / names.SERVERS, SERVERS)
     named = files_of_cycle(fetcher)
 
@@ -112,7 +114,7 @@ def extract_cycle(crawl: CrawlFolder, plan: Plan, out: Path | None) -> None:
     extraction = None
     year = year_of(plan.now_ms)
     while extraction is None:
-        extraction = extract_whole(whole, Extraction(plan.config, keys, depths, servers), partial(Reading, plan.config, keys, depths, year), drop,
+        extraction = extract_whole(whole, Extraction(plan.config, keys, depths, servers, cash), partial(Reading, plan.config, keys, depths, year), drop,
                                    plan.config.extractor)
     publish(out or cycle / NAME, extraction, len(named) - len(whole), {
         "cycle": plan.cycle, "config_digest": plan.config.digest(),

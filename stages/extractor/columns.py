@@ -34,12 +34,12 @@ class LinkRows:
     """The links of a cycle: one row a page and target; text is kept once for each URL that is needed."""
 
     def __init__(self):
-        self._pages: list[tuple[int, int, int]] = []  # from_key, depth of the targets, rows; rows follow each other
+        self._pages: list[tuple[int, int, int, int]] = []  # from_key, depth of the targets, rows, cash to hand on; rows follow each other
         self._pieces: list[Links] = []
         self._urls: dict[int, str] = {}
 
-    def extend(self, pages: list[tuple[int, int, int]], links: Links) -> None:
-        """Adds the links of pages, each given by its key, the depth of its targets and the number of its rows."""
+    def extend(self, pages: list[tuple[int, int, int, int]], links: Links) -> None:
+        """Adds the links of pages, each given by its key, the depth of its targets, the number of its rows, and what it hands on to them."""
         self._pages += pages
         self._pieces.append(links)
         self._urls |= links.urls
@@ -68,6 +68,22 @@ class LinkRows:
         keys = np.setdiff1d(to_key, to_key[self._column("followed", bool)])
         return pa.table({"key": keys, "url": pa.array([self._urls[key] for key in keys.tolist()], pa.string())}, schema=TARGETS)
 
+    def _page_of_rows(self) -> np.ndarray:
+        return np.repeat(np.arange(len(self._pages)), [page[2] for page in self._pages])
+
+    def _followed(self) -> np.ndarray:
+        """How many followed targets each page has."""
+        return np.bincount(self._page_of_rows()[self._column("followed", bool)], minlength=len(self._pages)).astype(np.uint64)
+
+    def _shares(self) -> np.ndarray:
+        """What each page hands on to each of its followed targets, u64; the rest of the division stays with it."""
+        return np.array([page[3] for page in self._pages], np.uint64) // np.maximum(self._followed(), 1)
+
+    def handed_on(self) -> dict[int, int]:
+        """What pages hand on in all, by key; those that hand on nothing are not there."""
+        given = self._shares() * self._followed()
+        return {self._pages[place][0]: int(given[place]) for place in np.flatnonzero(given).tolist()}
+
     def extracted(self, keys: Keys) -> pa.Table:
         """UrlsExtraidas: each followed target once, with its least depth and the number of pages that link to it."""
         followed = np.flatnonzero(self._column("followed", bool))
@@ -76,13 +92,14 @@ class LinkRows:
         starts = starts_of_runs(to_key[order])
         url_key = to_key[order][starts]
         depth = self._repeat(1, np.uint8)[followed][order]
+        cash = self._shares()[self._page_of_rows()[followed]][order]
         urls = [self._urls[key] for key in url_key.tolist()]
         servers = [keys.server(server_of(url)) for url in urls]
         table = pa.table({
             "domain_key": np.array([server.domain_key for server in servers], np.uint64), "url_key": url_key,
             "server_key": np.array([server.key for server in servers], np.uint64), "url": pa.array(urls, pa.string()),
             "depth": np.minimum.reduceat(depth, starts) if len(starts) else depth,
-            "links_in": np.diff(np.append(starts, len(order))).astype(np.uint32), "cash": np.zeros(len(urls), np.uint64),
+            "links_in": np.diff(np.append(starts, len(order))).astype(np.uint32), "cash": np.add.reduceat(cash, starts) if len(starts) else cash,
         }, schema=EXTRACTED)
         return sort_by(table, ORDER)
 

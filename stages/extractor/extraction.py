@@ -24,10 +24,11 @@ ZERO = dict.fromkeys(("skipped_records", "repeated_finals", "foreign_answered", 
 class Extraction:
     """`listed` holds the depth of each URL of the list; without a list every URL counts as listed, at depth 0."""
 
-    def __init__(self, config: Config, keys: Keys, listed: dict[str, int] | None, servers: pa.Table | None):
+    def __init__(self, config: Config, keys: Keys, listed: dict[str, int] | None, servers: pa.Table | None, cash: dict[str, int] | None = None):
         self._keeps_targets = config.extractor.keep_links == "all"
         self._keys = keys
         self._listed = listed
+        self._cash = cash or {}  # what the list says that a page is to hand on to its targets
         self._servers = Servers(servers, keys, config.fetcher)
         self._collected, self._metadata, self._links, self._rejected = Rows(COLLECTED), Rows(METADATA), LinkRows(), RejectedRows()
         self._ended: set[str] = set()
@@ -94,18 +95,19 @@ class Extraction:
         """None where the list does not hold the URL."""
         return 0 if self._listed is None else self._listed.get(url)
 
-    def _take_page(self, page: Page) -> tuple[int, int, int]:
-        """The page as its links have it: key, depth of its targets, their number."""
+    def _take_page(self, page: Page) -> tuple[int, int, int, int]:
+        """The page as its links have it: key, depth of its targets, their number, what it hands on to them."""
         for name, count in page.classes.items():
             self._classes[name] += count
         self._rejected.add(page.rejected)
         if page.metadata is None:
-            return page.key, 1, page.links
+            return page.key, 1, page.links, 0
         self._metadata.append((*page.metadata, False, page.fingerprint))
         self._counts["pages_parsed"] += page.is_parsed
         self._counts["pages_in_trouble"] += bool(page.metadata[TROUBLE])
         self._counts["bytes_decoded"] += page.decoded_bytes
-        return page.key, min((self._depth_of(page.metadata[URL]) or 0) + 1, DEPTH_MAX), page.links
+        url = page.metadata[URL]
+        return page.key, min((self._depth_of(url) or 0) + 1, DEPTH_MAX), page.links, self._cash.get(url, 0)
 
     @property
     def figures(self) -> dict[str, int]:
@@ -119,7 +121,7 @@ class Extraction:
         repeated = mark_repeated(metadata.column("content_digest"), UNKNOWN_DIGEST)
         metadata = metadata.set_column(metadata.schema.get_field_index("duplicate"), METADATA.field("duplicate"), pa.array(repeated))
         return {
-            names.COLLECTED: self._collected.table(), names.METADATA: metadata, names.EXTRACTED: self._links.extracted(self._keys),
+            names.COLLECTED: mark_handed_on(self._collected.table(), self._links.handed_on()), names.METADATA: metadata, names.EXTRACTED: self._links.extracted(self._keys),
             names.LINKS: self._links.links(), names.REJECTED: self._rejected.table(), names.SERVERS: self._servers.table(),
             **({names.TARGETS: self._links.targets()} if self._keeps_targets else {}),
         }
@@ -134,6 +136,14 @@ class Extraction:
             "extracted_rows": len(tables[names.EXTRACTED]), "links_rows": len(tables[names.LINKS]),
             "links_in_sum": int(column(tables[names.EXTRACTED], "links_in").sum(dtype="u8")),
         }
+
+
+def mark_handed_on(collected: pa.Table, handed_on: dict[int, int]) -> pa.Table:
+    """UrlsColetadas with what each URL handed on, given by key."""
+    if not handed_on:
+        return collected
+    given = pa.array([handed_on.get(key, 0) for key in column(collected, "url_key").tolist()], pa.uint64())
+    return collected.set_column(collected.schema.get_field_index("cash_taken"), COLLECTED.field("cash_taken"), given)
 
 
 URL, TROUBLE = (METADATA.get_field_index(name) for name in ("url", "trouble"))

@@ -23,14 +23,13 @@ class Refusals:
     def move_servers(self, new_places: np.ndarray) -> None:
         self._prefixes = prefix_table.move_servers(self._prefixes, new_places)
 
-    def judge(self, piece: Piece, servers: ServerTable, answers: Answers) -> pa.LargeBinaryArray:
-        """Takes what a rule refuses from the new links of a piece, and gives the URLs of the others.
+    def judge(self, piece: Piece, urls: pa.LargeBinaryArray, servers: ServerTable, answers: Answers) -> pa.LargeBinaryArray:
+        """Takes what a rule refuses from the new links of a piece, whose URLs are given, and gives the URLs of the others.
 
         What was answered, because somebody else listed it, is granted whatever it is.
         """
         links, new = piece.links, piece.new
         places = servers.find(links.server_key[new])
-        urls = links.urls_of(new)
         rows = NewRows(places.astype(np.uint32), links.key[new], links.depth[new], urls)
         codes, self._prefixes = judge_new(rows, servers.known, servers["domain_key"], self._prefixes, self._limits, self._seed)
         if not piece.links.linked.all():

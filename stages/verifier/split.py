@@ -17,7 +17,7 @@ from contract.tables import COLLECTED_STATE, STATES
 from stages.verifier import prefixes as prefix_table
 from stages.verifier.figures import describe_generation
 from stages.verifier.texts import part_texts
-from storage.publish import confirm_published, encode_json, publishing
+from storage.publish import FORMAT, confirm_published, encode_json, publishing
 from storage.tables import column
 
 PIECE_ROWS = 1 << 20
@@ -41,7 +41,7 @@ def split_block(crawl: Path, out: Path, plan: Plan) -> dict:
     folder = out / names.cycle(plan.cycle) / names.VERIFIER
     if not confirm_published(folder):
         with publishing(folder) as manifest:
-            (folder / names.REPORT).write_bytes(encode_json({"format": 1, **report}))
+            (folder / names.REPORT).write_bytes(encode_json({"format": FORMAT, **report}))
             manifest |= {"stage": names.VERIFIER, **about, "block": plan.block, "counts": report}
     return report
 

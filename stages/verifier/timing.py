@@ -2,7 +2,9 @@
 
 import time
 
-STEP = ("servers", "sort", "find", "rules", "merge", "states", "texts", "preschedule", "write", "count", "sync")
+# What a store of URLs must do: from the rows that arrive in memory until key, state and text of each are durable. Not counted are reading them,
+# the table of servers, the rules about servers, and prescheduling.
+STEP = ("sort", "find", "urls", "merge", "states", "texts", "write", "sync")
 
 
 class Timing:
@@ -19,6 +21,6 @@ class Timing:
         self._last = now
 
     def told(self) -> dict[str, float]:
-        """With `step`, from the rows that arrive in memory until the generation that holds them is durable, and `total`."""
+        """With `step`, the sum of its parts, and `total`."""
         step = sum(self.seconds.get(part, 0.0) for part in STEP)
         return {**self.seconds, "step": step, "total": sum(self.seconds.values())}

@@ -21,7 +21,7 @@ from contract.tables import AUX, DISTINCT
 from stages.verifier.harvest import Harvest, open_slices, read_answers, read_happened
 from stages.verifier.timing import Timing
 from stages.verifier.walk import Walk
-from storage.publish import confirm_published, encode_json, publishing, read_manifest
+from storage.publish import FORMAT, confirm_published, encode_json, publishing, read_manifest
 from storage.tables import TableWriter, column, footer_digest, write_table
 
 
@@ -55,7 +55,7 @@ def take_turn(crawl: CrawlFolder, out: Path, plan: Plan, fixed: VerifierPlan, lo
                        "foreign_spilled": len(harvest.strangers)}
         report |= {**walk.counts, "refused_by_rule": walk.refusals.counts(), **figures}
         write_table(cycle_folder / names.REFUSED, walk.refusals.table())
-        (cycle_folder / names.REPORT).write_bytes(encode_json({"format": 1, **report}))
+        (cycle_folder / names.REPORT).write_bytes(encode_json({"format": FORMAT, **report}))
         manifest |= {"stage": names.VERIFIER, **about, "counts": report}
     timing.mark("aux")
     return report

@@ -20,7 +20,7 @@ from contract.plan import Plan, VerifierPlan
 from contract.tables import PRESCHEDULED, WAITING
 from stages.verifier.figures import describe_generation
 from stages.verifier.harvest import Answers, Happened, Harvest
-from stages.verifier.links import Links, first_of_each, gather, slice_rows
+from stages.verifier.links import first_of_each, gather, slice_rows
 from stages.verifier.merge import apply_happened, apply_servers, count_sets, find_duplicates, find_known, merge_rows, merge_side
 from stages.verifier.paths import path_levels
 from stages.verifier.pieces import Range, cut
@@ -137,9 +137,11 @@ class Walk:
         self._timing.mark("sort")
         piece = find_known(self._parent, self._row_of(bounds[0]), self._row_of(bounds[1]), links)
         self._timing.mark("find")
-        self._name_servers(links, piece.new)
+        urls = links.urls_of(piece.new)
+        self._timing.mark("urls")
+        self._name_servers(links.server_key[piece.new], urls)
         answers = self._answers.part(*bounds)
-        urls = self.refusals.judge(piece, self._servers, answers)
+        urls = self.refusals.judge(piece, urls, self._servers, answers)
         links.forget_urls()
         features = {"levels": path_levels(urls)} if "levels" in self._policy.features else {}
         self._timing.mark("rules")
@@ -167,9 +169,9 @@ class Walk:
         self._timing.mark("count")
         return state
 
-    def _name_servers(self, links: Links, new: np.ndarray) -> None:
-        """Names the servers that have none yet, by a URL of each."""
-        places = self._servers.find(links.server_key[new])
+    def _name_servers(self, server_keys: np.ndarray, urls: pa.LargeBinaryArray) -> None:
+        """Names the servers of new URLs that have no name yet, by a URL of each."""
+        places = self._servers.find(server_keys)
         nameless = np.flatnonzero(self._servers["server"][places] == "")
         found, row = first_of_each(places[nameless])
-        self._servers.name(found, [url.decode() for url in links.urls_of(new[nameless[row]]).to_pylist()])
+        self._servers.name(found, [url.decode() for url in urls.take(pa.array(nameless[row])).to_pylist()])

@@ -1,4 +1,4 @@
-"""Today's programs read what version 1 wrote, write the same bytes again, and name what is broken."""
+"""Today's programs read what version 2 wrote, write the same bytes again, and name what is broken."""
 
 import shutil
 import subprocess
@@ -69,7 +69,7 @@ def empty(content: bytes) -> bytes:
 
 
 def renumber(content: bytes) -> bytes:
-    return content.replace(b'"format": 1', b'"format": 2')
+    return content.replace(b'"format": 2', b'"format": 3')
 
 
 CYCLE = names.cycle(LAST)
@@ -99,7 +99,7 @@ def test_each_kind_of_damage_is_named(crawl, name, breaking):
     assert checked.returncode == 65 and "Traceback" not in told, told
     assert Path(name).name in told, told
     if breaking is renumber:
-        assert "format version 2, this program reads version 1" in told
+        assert "format version 3, this program reads version 2" in told
 
 
 def test_a_record_of_another_url_is_found(crawl):

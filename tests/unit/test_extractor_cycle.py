@@ -61,6 +61,18 @@ def small(folder: Path) -> Cycle:
     return Cycle(folder, listed, first, second)
 
 
+def test_pages_hand_on_what_the_list_gave_them(tmp_path):
+    """Equally to each followed target; the rest of the division stays with the page, and so does all where there is nobody to give it to."""
+    pages = WarcFile().answer(HOME, http(b"<a href=a>A</a><a href=b>B</a><a href=b>B</a><a href=c rel=nofollow>C</a><img src=i.png>"))
+    pages.answer(SITE + "/a", http(b"<a href=b>B</a>")).answer(SITE + "/b", http(b"no links"))
+    pages.no_answer(SITE + "/lost", FAILED, "timeout_total", total=900, address="192.0.2.1")
+    listed = {HOME: 0, SITE + "/a": 1, SITE + "/b": 1, SITE + "/lost": 1}
+    tables = Cycle(tmp_path / "crawl", listed, pages, cash={HOME: 101, SITE + "/a": 2**40, SITE + "/b": 7, SITE + "/lost": 9}).extract()
+    assert_books(tables)
+    assert {url: row["cash"] for url, row in tables.by_url(names.EXTRACTED).items()} == {SITE + "/a": 50, SITE + "/b": 50 + 2**40}
+    assert {url: row["cash_taken"] for url, row in tables.by_url(names.COLLECTED).items()} == {HOME: 100, SITE + "/a": 2**40, SITE + "/b": 0, SITE + "/lost": 0}
+
+
 def test_tables_of_a_cycle(tmp_path):
     cycle = small(tmp_path / "crawl")
     tables = cycle.extract()

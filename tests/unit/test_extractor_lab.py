@@ -139,14 +139,14 @@ class Cycle:
     """A cycle of a crawl folder, up to what the fetcher left."""
 
     def __init__(self, folder: Path, listed: dict[str, int], *files: WarcFile, known: dict[str, dict] | None = None,
-                 config: Config = Config()):
+                 config: Config = Config(), cash: dict[str, int] | None = None):
         self.crawl: CrawlFolder = crawl_folder.create(folder, 1, HASH_SEED)
         self.plan = Plan(3, CRAWL, 0, 1, None, NOW_MS, config)
         write_plan(self.crawl.path, self.plan)
         self.path = self.crawl.path / names.cycle(3)
         self.fetcher = self.path / names.FETCHER
         with publishing(self.path / names.SCHEDULER) as manifest:
-            write_table(self.path / names.SCHEDULER / names.URL_LIST, list_table(listed))
+            write_table(self.path / names.SCHEDULER / names.URL_LIST, list_table(listed, cash or {}))
             write_table(self.path / names.SCHEDULER / names.SERVERS, server_table(listed, known or {}))
             manifest["counts"] = {}
         with publishing(self.fetcher) as manifest:
@@ -166,12 +166,12 @@ class Cycle:
         return crawl_folder.notes_of_damage(self.crawl.path)
 
 
-def list_table(listed: dict[str, int]) -> pa.Table:
+def list_table(listed: dict[str, int], cash: dict[str, int]) -> pa.Table:
     servers = [KEYS.server(server_of(url)) for url in listed]
     return pa.table({
         "order": range(len(listed)), "url": list(listed), "domain_key": [server.domain_key for server in servers],
         "url_key": [KEYS.of(url) for url in listed], "server_key": [server.key for server in servers],
-        "depth": list(listed.values()), **no_revisits(len(listed)),
+        "depth": list(listed.values()), **no_revisits(len(listed)), "cash_taken": [cash.get(url, 0) for url in listed],
     }, schema=URL_LIST)
 
 

@@ -33,7 +33,7 @@ from storage.publish import make_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 20.0  # what a test waits for at most; it is never reached where all is well
-NO_REVISIT = {"revisit": False, "etag": "", "last_modified": "", "payload_digest": "", "fetched_at_ms": 0}  # columns of a list
+NO_REVISIT = {"revisit": False, "etag": "", "last_modified": "", "payload_digest": "", "fetched_at_ms": 0, "cash_taken": 0}  # columns of a list
 NO_ROBOTS = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 
 

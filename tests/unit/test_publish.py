@@ -75,15 +75,15 @@ def test_damage_is_named(tmp_path, change, words):
 def test_json_files_carry_their_version(tmp_path):
     path = tmp_path / "x.json"
     path.write_bytes(encode_json({"format": 99}))
-    with pytest.raises(UnknownFormat, match="format version 99, this program reads version 1"):
+    with pytest.raises(UnknownFormat, match="format version 99, this program reads version 2"):
         read_json(path)
-    for text in (b"{", b"[]", b"\xff", b"3", encode_json({"format": 1, "rows": 7}).replace(b"7", b"8"), b'{"format": 1}'):
+    for text in (b"{", b"[]", b"\xff", b"3", encode_json({"format": 2, "rows": 7}).replace(b"7", b"8"), b'{"format": 2}'):
         path.write_bytes(text)
         with pytest.raises(Damaged):
             read_json(path)
 
 
 def test_a_manifest_without_files_is_damage(tmp_path):
-    (tmp_path / MANIFEST).write_bytes(encode_json({"format": 1}))
+    (tmp_path / MANIFEST).write_bytes(encode_json({"format": 2}))
     with pytest.raises(Damaged, match="expected a table of files"):
         read_manifest(tmp_path)
