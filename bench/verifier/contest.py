@@ -34,6 +34,7 @@ class Notes:
     grow_s: float = 0.0
     splits: int = 0
     peers: dict[str, dict] = field(default_factory=dict)  # name -> spent_s, known, and out: why
+    share: list = field(default_factory=lambda: [-1, 0.0])  # the cycle under way, and how many of its extracted URLs are known ones
 
 
 class Contest:
@@ -58,7 +59,10 @@ class Contest:
         self._catch_up()
         while (mark := self._next_mark()) is not None:
             known = self.ours.known()
-            self._play(self.ours.begin(), mark if known >= mark * MILLION else None)
+            plan = self.ours.begin()
+            self.notes.share = [plan.cycle, self._share(known, mark)]
+            self._write_notes()
+            self._play(plan, mark if known >= mark * MILLION else None)
         self.field.keep_within(self.course.limits.disk_bytes // 2)  # leaves room for the stream that follows
         self._write_notes()
         self.field.close()
@@ -69,6 +73,12 @@ class Contest:
         for path in self.folder.iterdir():
             if path != self._notes_path:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def _share(self, known: int, mark: float) -> float:
+        """How many of the next cycle's URLs are known: while a mark is being filled up to none, but in the last round of all blocks before it."""
+        shape = self.course.shape
+        ahead = (self.ours.blocks + 1) * shape.extracted * (1 - shape.known_share)
+        return 0.0 if self.course.limits.fill and known + ahead < mark * MILLION else shape.known_share
 
     def _next_mark(self) -> float | None:
         return next((mark for mark in self.course.marks if f"{mark:g}" not in self.notes.rows), None)
@@ -82,7 +92,8 @@ class Contest:
     def _play(self, plan: Plan, mark: float | None, is_committed: bool = False) -> None:
         stream, low_high = self.stream, interval(plan.block, plan.blocks)
         began_s = time.perf_counter()
-        extracted, collected = stream.extract(plan.cycle), stream.collect(*low_high)
+        share = self.notes.share[1] if self.notes.share[0] == plan.cycle else self.course.shape.known_share
+        extracted, collected = stream.extract(plan.cycle, share), stream.collect(*low_high)
         batch, news = self._gather(plan, extracted, collected)
         made_s = time.perf_counter() - began_s
         if mark is not None:

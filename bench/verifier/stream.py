@@ -73,11 +73,11 @@ class Stream:
         self.taken = np.zeros(shape.servers, np.uint32)  # of these, the ones that were collected
         self.known_share = 0.0  # of the last cycle
 
-    def extract(self, cycle: int) -> Urls:
-        """The URLs that the pages of this cycle lead to; counts the new ones."""
+    def extract(self, cycle: int, known_share: float | None = None) -> Urls:
+        """The URLs that the pages of this cycle lead to; counts the new ones. `known_share` is for a cycle unlike the others."""
         shape = self.shape
         random = np.random.Generator(np.random.PCG64([shape.seed, cycle]))
-        again, times = self._draw_known(random, round(shape.extracted * shape.known_share))
+        again, times = self._draw_known(random, round(shape.extracted * (shape.known_share if known_share is None else known_share)))
         self.known_share = len(again) / shape.extracted
         fresh = np.bincount(self._draw_servers(random, shape.extracted - len(again)), minlength=shape.servers)
         server = np.repeat(np.arange(shape.servers, dtype=np.uint32), fresh)

@@ -71,6 +71,7 @@ class Walk:
         self._texts = Texts(self._crawl, out, self._plan.cycle, self._parent)
         writer = GenerationWriter(folder)
         states = []
+        self._timing.mark("servers")
         for piece in pieces:
             tables = whole or self._read(piece)
             self._timing.mark("read")
@@ -79,8 +80,10 @@ class Walk:
         rows, places = self._refill.choose(self._servers.states[:, PRESCHEDULED], self._limits.prescheduled_refill)
         state[rows] = PRESCHEDULED
         self._servers.move(places, WAITING, PRESCHEDULED)
-        writer.rows.append({"state": state})
+        self._timing.mark("preschedule")
         texts = self._texts.close(self._servers.columns, new_robots)
+        self._timing.mark("texts")
+        writer.rows.append({"state": state})
         servers = self._servers.table()
         writer.close(servers, self.refusals.prefixes())
         self._timing.mark("write")
