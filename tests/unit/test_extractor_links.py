@@ -73,7 +73,7 @@ def test_a_server_is_judged_once():
 
 
 def judged(links: dict, config: Config = Config(), nofollow: bool = False, base: str | None = None, headers: tuple = (), **place) -> Judged:
-    document = Document(base=base, nofollow=nofollow, links=links)
+    document = Document(base=base, nofollow=nofollow, others=links)
     return judge_answer(Answer("text/html", "utf-8", b"", "html", document, headers, ""), config=config, **place)
 
 
@@ -230,6 +230,6 @@ def test_targets_out_of_scope_are_kept_where_asked_for():
 
 
 def test_anchors_belong_to_targets():
-    document = Document(links={(A, "x", False): 1, (A, "./x", False): 1, (A, "y", False): 1}, anchors={"./x": "second", "y": "other"})
+    document = Document(hrefs=["x", "./x", "y"], anchors={"./x": "second", "y": "other"})
     answer = Answer("text/html", "utf-8", b"", "html", document, ((NEXT, "z", False),), "")
     assert judge_answer(answer, config=configured("extractor", anchor_text=True)).anchors == ["second", "other", ""]

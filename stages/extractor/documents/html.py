@@ -157,11 +157,13 @@ class Reading:
     def take_anchors(self, nodes: list[LexborNode]) -> None:
         """Takes <a href>, which nearly all links are."""
         found = [node.attributes for node in nodes]
-        links = self.document.links
-        for link, count in Counter([
-            (A, attributes.get("href", attributes.get("xlink:href")) or "", "rel" in attributes and is_nofollow(attributes)) for attributes in found
-        ]).items():
-            links[link] = links.get(link, 0) + count
+        texts = [(attributes["href"] if "href" in attributes else attributes["xlink:href"]) or "" for attributes in found]
+        nofollow = ["rel" in attributes and is_nofollow(attributes) for attributes in found]
+        if self.document.others or True in nofollow:  # no order but that of the document
+            for text, marked in zip(texts, nofollow):
+                self.document.add(A, text, marked)
+        else:
+            self.document.hrefs += texts
         if self._options.anchor_text:
             for attributes, node in zip(found, nodes):
                 self._keep_anchor(attributes.get("href") or "", node)
