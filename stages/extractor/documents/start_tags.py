@@ -4,7 +4,7 @@ Theory. What a tree adds to the tags of a page is which of them count: its build
 tables), makes others twice (a link that is still open where its paragraph ends), and tells the tokeniser which elements hold no markup.
 A page is plain where nothing of that can matter. Its tags are in lower case and of known names; it has no template, frame set or formula,
 and in drawings and <select> nothing but shapes and options; between <a href> and </a> stand only text, images and inline elements that
-are closed there; its comments, scripts and attributes are spelt so that there is one way to read them. Anything else, and be it a stray <
+are closed there, or, where no paragraph is open, blocks of them; its comments, scripts and attributes are spelt so that there is one way to read them. Anything else, and be it a stray <
 or an unusual character reference, is NotPlain: then the tree is built. tests/property/test_start_tags.py shows that both ways agree.
 
 One pattern takes in the whole page. It does so in linear time: repetitions are possessive, and the first thing that does not fit ends it.
@@ -46,23 +46,38 @@ _PARTS = {
 }
 _PARTS[b"choice"] = rb"select%(any)s%(end)s(?:[^<]++|</?(?:option|optgroup)%(any)s%(end)s)*+</select>" % _PARTS
 _PARTS[b"drawing"] = rb"svg%(drawn)s%(end)s(?:[^<]++|</?(?:path|g|circle|ellipse|rect|line|polyline|polygon)%(drawn)s%(end)s)*+</svg>" % _PARTS
-_PARTS[b"content"] = b""
-for _level in (b"within", b"around", b"link"):  # as in <a><code><span>text</span></code></a>
-    _PARTS[b"content"] = (rb"(?:[^<]++|<(?:img|br|wbr)%(any)s%(end)s|<%(drawing)s" + (
-        rb"|<(?P<_LEVEL>%(inline)s)%(any)s%(end)s%(content)s</(?P=_LEVEL)>" if _PARTS[b"content"] else b"") + rb")*+") % _PARTS
-    _PARTS[b"content"] = _PARTS[b"content"].replace(b"_LEVEL", _level)
 
+
+def inline(name: str, levels: int) -> bytes:
+    """A pattern of text, images and inline elements, so deep in each other at most; groups are called by the name."""
+    items = rb"[^<]++|<(?:img|br|wbr)%(any)s%(end)s|<%(drawing)s" % _PARTS
+    if levels:
+        group, content = f"{name}{levels}".encode(), inline(name, levels - 1)
+        items += rb"|<(?P<%s>%s)%s%s%s</(?P=%s)>" % (group, _INLINE, _PARTS[b"any"], _PARTS[b"end"], content, group)
+    return rb"(?:%s)*" % items  # not possessive: Python's re fails on groups within that. No two items begin alike, so it is linear all the same
+
+
+def blocks(name: str) -> bytes:
+    """The same with paragraphs and headings between."""
+    group = name.encode()
+    return rb"(?:%s|<(?P<%s>p|h[1-6])%s%s%s</(?P=%s)>)" % (
+        inline(name + "_", 1)[3:-2], group, _PARTS[b"any"], _PARTS[b"end"], inline(name + "_in", 1), group)
+
+
+_PARTS[b"content"] = inline("link", 2)  # as in <a><code><span>text</span></code></a>
+_PARTS[b"blocks"] = rb"(?:%s|<div%s%s%s*</div>)*" % (blocks("outer"), _PARTS[b"any"], _PARTS[b"end"], blocks("inner"))
 _NEXT = re.compile((
-    rb'[^<]*+(?:<(?:/(?!form)[a-z][a-z0-9]*+%(w)s*+>|%(silent)s(?:>| (?:class|id)="[^"]*+">|%(unlinked)s%(end)s)|a%(no_href)s%(end)s'
-    rb"|!--(?!-?>)(?:[^-]++|-(?!-))*+-->|![dD][oO][cC][tT][yY][pP][eE][^>]*+>|\?[^>]*+>|%(choice)s|%(drawing)s)[^<]*+)*+"
+    rb'(?P<passed>[^<]*+(?:<(?:/(?!form)[a-z][a-z0-9]*+%(w)s*+>|%(silent)s(?:>| (?:class|id)="[^"]*+">|%(unlinked)s%(end)s)|a%(no_href)s%(end)s'
+    rb"|!--(?!-?>)(?:[^-]++|-(?!-))*+-->|![dD][oO][cC][tT][yY][pP][eE][^>]*+>|\?[^>]*+>|%(choice)s|%(drawing)s)[^<]*+)*+)"
     rb"""(?:<(?P<a>a)(?P<before>%(no_href)s)%(w)s++href%(w)s*+=%(w)s*+(?:"(?P<double>[^"]*+)"|(?P<other>%(value)s))(?P<after>%(any)s)%(end)s"""
-    rb"(?=%(content)s</a>)|<(?P<told>%(told)s)(?P<of_told>%(any)s)%(end)s"
+    rb"(?:(?=[^<]*+</a>)|(?=%(content)s</a>)|(?=(?P<blocks>%(blocks)s</a>)))|<(?P<told>%(told)s)(?P<of_told>%(any)s)%(end)s"
     rb"|<(?P<raw>%(raw)s)(?P<of_raw>%(any)s)%(end)s(?P<text>(?:[^<]++|<(?!/(?i:%(raw)s)[ \t\n\f\r/>]|!--))*+)</(?P=raw)%(w)s*+>"
     rb"|<(?P<form_end>/form)>|\Z|(?P<rest>[\s\S]++))"
 ) % _PARTS)
-_A, _BEFORE, _DOUBLE, _OTHER, _AFTER, _TOLD, _OF_TOLD, _RAW, _OF_RAW, _TEXT, _FORM_END, _REST = (
-    _NEXT.groupindex[name] - 1 for name in "a before double other after told of_told raw of_raw text form_end rest".split()
+_PASSED, _A, _BEFORE, _DOUBLE, _OTHER, _AFTER, _BLOCKS, _TOLD, _OF_TOLD, _RAW, _OF_RAW, _TEXT, _FORM_END, _REST = (
+    _NEXT.groupindex[name] - 1 for name in "passed a before double other after blocks told of_told raw of_raw text form_end rest".split()
 )
+_DIV = re.compile(rb"<div%(any)s%(end)s[^<>]*+" % _PARTS)
 _ATTRIBUTE = re.compile(r"""([a-z0-9_:@.-]++)(?:[ \t\n\f\r]*+=[ \t\n\f\r]*+(?:"([^"]*+)"|'([^']*+)'|([^ \t\n\f\r"'=<>`]++)))?+""")
 _ONCE = (b"html", b"body", b"title", b"base")  # others are joined with the first, or follow it in the tree if not in the page
 _CHARACTERS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "nbsp": "\xa0"}
@@ -92,6 +107,8 @@ def read_plain(html: bytes) -> PlainPage:
     if any([tag[_REST] for tag in found[-2:]]) or b"\0" in html:  # an empty tag at the end follows the last one
         raise NotPlain
     anchors = [tag for tag in found if tag[_A]]
+    if any([tag[_BLOCKS] for tag in anchors]) and not are_paragraphs_closed(found):
+        raise NotPlain
     sources = [tag[_BEFORE] + tag[_AFTER] for tag in anchors]
     nofollow = list(map(is_nofollow, sources)) if b"rel" in b"\n".join(sources) else [False] * len(sources)
     tags = [Tag(tag[_TOLD] or tag[_RAW] or tag[_FORM_END], tag[_OF_TOLD] or tag[_OF_RAW], tag[_TEXT]) for tag in found if not tag[_A]]
@@ -100,6 +117,26 @@ def read_plain(html: bytes) -> PlainPage:
     if any([names.count(name) > 1 for name in _ONCE]) or (b"form", b"form") in zip(forms, forms[1:]):
         raise NotPlain
     return PlainPage(decode_values([tag[_DOUBLE] or strip_quotes(tag[_OTHER]) for tag in anchors]), nofollow, tags)
+
+
+def are_paragraphs_closed(found: list[tuple]) -> bool:
+    """Whether links that hold blocks stand where no paragraph is open that a block would end: as the first thing in a <div>, which
+    has ended it, or behind another such link."""
+    before = b""  # what the link before holds, if it holds blocks
+    for tag in found:
+        if blocks := tag[_BLOCKS]:
+            passed = tag[_PASSED]
+            is_next = before and passed.startswith(before) and b"<" not in passed[len(before):]
+            if not is_next and not is_within_div(passed):
+                return False
+        before = blocks
+    return True
+
+
+def is_within_div(passed: bytes) -> bool:
+    """Whether the last tag of what was passed over begins a <div>; a comment, or a value, that holds such a tag has a > behind it."""
+    return (_DIV.fullmatch(passed, max(passed.rfind(b"<"), 0)) is not None
+            and b"<?" not in passed and b"<!d" not in passed.lower())  # but for these
 
 
 def read_attributes(source: bytes) -> dict[str, str]:
