@@ -62,8 +62,8 @@ class Links:
     def extend(self, judged: Judged) -> None:
         self.to_key.extend(judged.keys)
         self.kinds.extend(judged.kinds)
-        self.nofollow.extend(judged.nofollow)
-        self.followed.extend(judged.followed)
+        self.nofollow.frombytes(bytes(judged.nofollow))
+        self.followed.frombytes(bytes(judged.followed))
         self.anchors.extend(judged.anchors)
 
 

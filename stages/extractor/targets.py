@@ -96,7 +96,9 @@ class Targets:
             return self._find(text, base.url)  # only a query is relative to more than the folder
         if ":" in text and not text.startswith(("http://", "https://")):
             return self._find(text, base.url)  # as 'http:?q' is, too
-        near = self._near.setdefault(base.folder, Near())
+        near = self._near.get(base.folder)
+        if near is None:
+            near = self._near[base.folder] = Near()
         place = text.find("#")
         if place > 0 and text[place - 1] > " ":  # a blank before it would become the end of the text, and be dropped
             target = near.get(text[:place]) or self._near_find(text[:place], base)

@@ -187,6 +187,7 @@ class Reading:
         self._options = options
         self._anchors_room = 2 * page_bytes  # links that stand in each other have the same words many times
         self._robots = ("robots", options.agent)
+        self._agent = options.agent.encode()
         self.document = Document()
         self._has_title = False
 
@@ -227,7 +228,7 @@ class Reading:
     def may_ask(self, source: bytes) -> bool:
         """Whether attributes may be those of a <meta> that asks something of us, by their source."""
         plain = source.lower()
-        return b"&" in plain or b"refresh" in plain or any(name.encode() in plain for name in self._robots)
+        return b"&" in plain or b"refresh" in plain or b"robots" in plain or self._agent in plain
 
     def take_element(self, tag: str, attributes: dict[str, str | None]) -> None:
         if tag == "meta":

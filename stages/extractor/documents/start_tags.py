@@ -69,7 +69,7 @@ _PARTS[b"blocks"] = rb"(?:%s|<div%s%s%s*</div>)*" % (blocks("outer"), _PARTS[b"a
 _NEXT = re.compile((
     rb'(?P<passed>[^<]*+(?:<(?:/(?!form)[a-z][a-z0-9]*+%(w)s*+>|%(silent)s(?:>| (?:class|id)="[^"]*+">|%(unlinked)s%(end)s)|a%(no_href)s%(end)s'
     rb"|!--(?!-?>)(?:[^-]++|-(?!-))*+-->|![dD][oO][cC][tT][yY][pP][eE][^>]*+>|\?[^>]*+>|%(choice)s|%(drawing)s)[^<]*+)*+)"
-    rb"""(?:<(?P<a>a)(?P<before>%(no_href)s)%(w)s++href%(w)s*+=%(w)s*+(?:"(?P<double>[^"]*+)"|(?P<other>%(value)s))(?P<after>%(any)s)%(end)s"""
+    rb"""(?:<(?P<a>a)(?P<before>%(no_href)s)%(w)s++href%(w)s*+=%(w)s*+(?:"(?P<double>[^"]*+)"|(?P<other>%(value)s))(?:>|(?P<after>%(any)s)%(end)s)"""
     rb"(?:(?=[^<]*+</a>)|(?=%(content)s</a>)|(?=(?P<blocks>%(blocks)s</a>)))|<(?P<told>%(told)s)(?P<of_told>%(any)s)%(end)s"
     rb"|<(?P<raw>%(raw)s)(?P<of_raw>%(any)s)%(end)s(?P<text>(?:[^<]++|<(?!/(?i:%(raw)s)[ \t\n\f\r/>]|!--))*+)</(?P=raw)%(w)s*+>"
     rb"|<(?P<form_end>/form)>|\Z|(?P<rest>[\s\S]++))"
