@@ -27,7 +27,10 @@ start_tags = st.builds("<{}{}{}>".format, st.sampled_from(TAGS), attributes, st.
 end_tags = st.sampled_from(TAGS).map("</{}>".format)
 inline = st.lists(st.sampled_from(["text", "<b>x</b>", "<code><span>y</span></code>", "<img src=i>", "<br>", "</b>", "<b>", "<div>"]), max_size=2).map("".join)
 links = st.builds('<a{} href="{}"{}>{}</a>'.format, attributes, st.sampled_from(VALUES), attributes, inline)
-pages = st.lists(st.one_of(links, links, start_tags, end_tags, st.sampled_from(WHOLE)), max_size=12).map("".join)
+blocks = st.builds('{}<a href=x>{}</a>{}'.format, st.sampled_from(["<div>", "<p>", "<p><div>", "<div><p>", "", '<p title="<div>">', "<?x <div>"]), st.lists(
+    st.sampled_from(["t", "<p>x</p>", "<p>", "<h2>a</h2>", "<div><p>q</p></div>", "<div>", "</div>", "</p>"]), max_size=3).map("".join), st.sampled_from(
+    ["", " ", "<a href=k><p>y</p></a>"]))
+pages = st.lists(st.one_of(links, links, blocks, start_tags, end_tags, st.sampled_from(WHOLE)), max_size=12).map("".join)
 
 
 def without_order(document: Document) -> tuple:
