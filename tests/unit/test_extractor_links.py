@@ -1,5 +1,7 @@
 """Scope, rule by rule, and the judgement of links: each occurrence in one class, each target once."""
 
+from collections import Counter
+
 import pytest
 
 from contract.config import LINK_KINDS, Config, from_tables
@@ -233,3 +235,12 @@ def test_anchors_belong_to_targets():
     document = Document(hrefs=["x", "./x", "y"], anchors={"./x": "second", "y": "other"})
     answer = Answer("text/html", "utf-8", b"", "html", document, ((NEXT, "z", False),), "")
     assert judge_answer(answer, config=configured("extractor", anchor_text=True)).anchors == ["second", "other", ""]
+
+
+@pytest.mark.parametrize("nofollow", [False, True])
+@pytest.mark.parametrize("rest", [{}, {(IMAGE, "x", False): 2, (A, "z", True): 1}])
+@pytest.mark.parametrize("texts", [[], ["mailto:q"], ["x", "./x", "#a", "", "mailto:q", "http://[", "y.zip", "/a/b/a/b/a/b/a/b", "http://b.org/", "x"]])
+def test_plain_links_are_judged_like_all_others(texts, rest, nofollow):
+    others = Counter((A, text, False) for text in texts) + Counter(rest)
+    plain = Answer("text/html", "utf-8", b"", "html", Document(hrefs=texts, others=rest, nofollow=nofollow), (), "")
+    assert judge_answer(plain) == judged(others, nofollow=nofollow)
