@@ -90,7 +90,7 @@ class AnswerReader:
 
     @staticmethod
     def _add_embedded(url: str, document: Document) -> None:
-        for text in (url, *(text for _, text, _ in list(document.links))):
+        for text in (url, *(text for _, text, _ in document.links)):
             for inner in find_embedded(text):
                 document.add(DATA, inner)
 

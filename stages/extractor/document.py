@@ -1,5 +1,6 @@
 """What a document says, whatever its type: the one form that every reader of documents gives."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from contract.config import LINK_KINDS
@@ -20,13 +21,19 @@ class Document:
     canonical: str | None = None  # text of the link that names the document's own address
     noindex: bool = False
     nofollow: bool = False  # says so for all of its links
-    links: dict[tuple[int, str, bool], int] = field(default_factory=dict)  # (kind, text, marked nofollow): occurrences; of HTML <a> first
+    hrefs: list[str] = field(default_factory=list)  # texts of plain <a href>: nearly all links of HTML; they come before the others
+    others: dict[tuple[int, str, bool], int] = field(default_factory=dict)  # (kind, text, marked nofollow): occurrences
     anchors: dict[str, str] = field(default_factory=dict)  # text of a link -> first words that it stands under, where they are kept
     text: str = ""  # the words that people read, where a fingerprint is wanted
 
     def add(self, kind: int, text: str, nofollow: bool = False) -> None:
         link = (kind, text, nofollow)
-        self.links[link] = self.links.get(link, 0) + 1
+        self.others[link] = self.others.get(link, 0) + 1
+
+    @property
+    def links(self) -> dict[tuple[int, str, bool], int]:
+        """All links, each with its occurrences, in the order of their first ones."""
+        return Counter((A, text, False) for text in self.hrefs) + Counter(self.others)
 
 
 def shorten(title: str) -> str:

@@ -11,16 +11,15 @@ The order of judgement of an occurrence:
 """
 
 from collections.abc import Iterable
-from itertools import accumulate
+from itertools import accumulate, compress
 from typing import NamedTuple
 
 from contract.config import LINK_KINDS, Extractor
 from contract.url import OTHER_SCHEME, UNPARSABLE, server_of
 from stages.extractor.answer import Answer
-from stages.extractor.charset import UTF_8
-from stages.extractor.document import Document
+from stages.extractor.document import A, Document
 from stages.extractor.scope import PAGE_LINKS, TRAPS, Scope
-from stages.extractor.targets import Base, Target, Targets, base_at
+from stages.extractor.targets import Near, Target, Targets, base_at
 
 REPEATED, KIND, NOFOLLOW, OUT_OF_SCOPE, TRAP, FOLLOWED = (
     "repeated_in_page", "kind_not_followed", "nofollow", "out_of_scope", "trap", "followed"
@@ -55,6 +54,32 @@ class Gathered:
         self.anchors: list[str] = []
         self.classes = dict.fromkeys(CLASSES, 0)
 
+    def begin(self, targets: list[Target], kind: int, marked: bool, verdict: str) -> None:
+        """Takes the first links, which lead somewhere and are alike, column by column."""
+        distinct = {target.url: target for target in targets}
+        count = len(distinct)
+        self.place = dict(zip(distinct, range(count)))
+        self.targets = list(distinct.values())
+        self.kinds, self.nofollow, self.verdicts = [1 << kind] * count, [marked] * count, [verdict] * count
+        self.classes[REPEATED] += len(targets) - count
+
+    def add(self, target: Target, kind: int, marked: bool, verdict: str, count: int) -> int:
+        """Takes so many occurrences of a link that leads somewhere; gives its row."""
+        place = self.place.setdefault(target.url, len(self.targets))
+        if place == len(self.targets):
+            self.targets.append(target)
+            self.kinds.append(1 << kind)
+            self.nofollow.append(marked)
+            self.verdicts.append(verdict)
+            self.classes[REPEATED] += count - 1
+        else:
+            self.kinds[place] |= 1 << kind
+            self.nofollow[place] = self.nofollow[place] and marked
+            if verdict == FOLLOWED:
+                self.verdicts[place] = FOLLOWED
+            self.classes[REPEATED] += count
+        return place
+
 
 class LinkJudge:
     def __init__(self, config: Extractor, scope: Scope, targets: Targets):
@@ -68,42 +93,40 @@ class LinkJudge:
     def judge(self, url: str, depth: int, answer: Answer) -> Judged:
         """Judges the links of the answer for `url`, which is so many hops from a seed."""
         document, gathered = answer.document, Gathered()
-        self._gather(document.links.items(), self._targets.base_of(url, document.base), answer.charset, document, gathered)
+        near = self._targets.near(self._targets.base_of(url, document.base), answer.charset)
+        if self._keeps_anchors:
+            self._gather([((A, text, False), 1) for text in document.hrefs], near, document, gathered)
+        else:
+            self._begin(document.hrefs, near, document.nofollow, gathered)
+        self._gather(document.others.items(), near, document, gathered)
         if answer.header_links:  # which are in UTF-8, whatever the page is in
-            self._gather([(link, 1) for link in answer.header_links], base_at(url), UTF_8, document, gathered)
+            self._gather([(link, 1) for link in answer.header_links], self._targets.near(base_at(url)), document, gathered)
         return self._close(url, depth, gathered)
 
-    def _gather(self, links: Iterable[tuple[tuple[int, str, bool], int]], base: Base, charset: str, document: Document,
-                gathered: Gathered) -> None:
-        find, near, follow, obey_nofollow = self._targets.find, self._targets.near(base), self._follow, self._obey_nofollow
-        all_nofollow, anchors, classes = document.nofollow, document.anchors, gathered.classes
-        places, targets, kinds, nofollow, verdicts = gathered.place, gathered.targets, gathered.kinds, gathered.nofollow, gathered.verdicts
-        repeated = 0
+    def _begin(self, hrefs: list[str], near: Near, nofollow: bool, gathered: Gathered) -> None:
+        """What _gather() does, for the links that most are, in a fifth of the time."""
+        targets = list(map(near.__getitem__, hrefs))
+        if not all([target.url for target in targets]):
+            for target in targets:
+                if not target.url:
+                    gathered.classes[target.rejected] += 1
+            targets = [target for target in targets if target.url]
+        gathered.begin(targets, A, nofollow, self._verdict(A, nofollow))
+
+    def _gather(self, links: Iterable[tuple[tuple[int, str, bool], int]], near: Near, document: Document, gathered: Gathered) -> None:
         for (kind, text, marked), count in links:
-            target = near.get(text) or find(text, base, charset)
-            url = target.url
-            if not url:
-                classes[target.rejected] += count
+            target = near[text]
+            if not target.url:
+                gathered.classes[target.rejected] += count
                 continue
-            marked = marked or all_nofollow
-            verdict = KIND if kind not in follow else NOFOLLOW if marked and obey_nofollow else FOLLOWED
-            place = places.get(url)
-            if place is None:
-                place = places[url] = len(targets)
-                targets.append(target)
-                kinds.append(1 << kind)
-                nofollow.append(marked)
-                verdicts.append(verdict)
-                repeated += count - 1
-            else:
-                kinds[place] |= 1 << kind
-                nofollow[place] = nofollow[place] and marked
-                if verdict == FOLLOWED:
-                    verdicts[place] = FOLLOWED
-                repeated += count
+            marked = marked or document.nofollow
+            place = gathered.add(target, kind, marked, self._verdict(kind, marked), count)
             if self._keeps_anchors:
-                keep_anchor(gathered.anchors, place, anchors.get(text, ""))
-        classes[REPEATED] += repeated
+                keep_anchor(gathered.anchors, place, document.anchors.get(text, ""))
+
+    def _verdict(self, kind: int, marked: bool) -> str:
+        """The class of an occurrence if its target is in scope."""
+        return KIND if kind not in self._follow else NOFOLLOW if marked and self._obey_nofollow else FOLLOWED
 
     def _close(self, url: str, depth: int, gathered: Gathered) -> Judged:
         targets, verdicts, classes = gathered.targets, gathered.verdicts, gathered.classes
@@ -113,15 +136,14 @@ class LinkJudge:
             if rule and verdicts[place] == FOLLOWED:
                 verdicts[place] = TRAP if rule in TRAPS else OUT_OF_SCOPE
                 count_rejected(rejected, rule, targets[place])
-        for verdict in verdicts:
-            classes[verdict] += 1
-        own_server = server_of(url)
-        inside = sum([target.server == own_server for target in targets])
-        columns = ([target.url for target in targets], [target.key for target in targets], gathered.kinds, gathered.nofollow,
+        for verdict in set(verdicts):
+            classes[verdict] += verdicts.count(verdict)
+        inside = [target.server for target in targets].count(server_of(url))
+        columns = (list(gathered.place), [target.key for target in targets], gathered.kinds, gathered.nofollow,
                    [verdict == FOLLOWED for verdict in verdicts], gathered.anchors)
         if any(rules):
             is_kept = [not rule or self._keeps_all and rule != PAGE_LINKS for rule in rules]
-            columns = tuple([value for value, is_there in zip(column, is_kept) if is_there] for column in columns)
+            columns = tuple(list(compress(column, is_kept)) for column in columns)
         return Judged(*columns, classes, rejected, inside, len(targets) - inside)
 
     def _find_rules(self, url: str, depth: int, targets: list[Target]) -> list[str]:

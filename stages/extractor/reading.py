@@ -62,8 +62,8 @@ class Links:
     def extend(self, judged: Judged) -> None:
         self.to_key.extend(judged.keys)
         self.kinds.extend(judged.kinds)
-        self.nofollow.extend(judged.nofollow)
-        self.followed.extend(judged.followed)
+        self.nofollow.frombytes(bytes(judged.nofollow))
+        self.followed.frombytes(bytes(judged.followed))
         self.anchors.extend(judged.anchors)
 
 
@@ -109,7 +109,7 @@ class Reading:
         text = read_answer(exchange.url, 0, exchange.outcome, exchange.message, self._robots_max_bytes).text
         if not text or not (sitemaps := read_sitemaps(text)):
             return None
-        document = Document(links={(SITEMAP, url, False): 1 for url in sitemaps})
+        document = Document(others={(SITEMAP, url, False): 1 for url in sitemaps})
         judged = self._judge.judge(exchange.url, 0, read_head(exchange.message)._replace(document=document))
         links.extend(judged)
         self._tell_urls(judged, links)
@@ -141,10 +141,9 @@ class Reading:
         told, urls = self._told, links.urls
         if len(told) > URLS_TOLD_MAX:
             told.clear()
-        for key, url in zip(judged.keys, judged.urls):
-            if key not in told:
-                told.add(key)
-                urls[key] = url
+        if not told.issuperset(judged.keys):
+            urls |= {key: url for key, url in zip(judged.keys, judged.urls) if key not in told}
+            told.update(judged.keys)
 
     def _resolve(self, text: str | None, base: Base, charset: str = UTF_8) -> str:
         """Where a text leads, or nothing."""

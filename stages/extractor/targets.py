@@ -5,23 +5,27 @@ of the link, but for the few texts that are relative to more than the folder. Mo
 """
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
+from sys import intern
 from typing import NamedTuple
 
 from contract.canonical import Canonical
 from contract.url import URL_MAX_BYTES, Keys, NotCanonical, canonicalise, server_of
-from stages.extractor.charset import to_page_query
+from stages.extractor.charset import UTF_8, to_page_query
 from stages.extractor.scope import Scope
 
 URLS_REMEMBERED = 1 << 16
 TEXTS_REMEMBERED = 1 << 16  # of all folders together, the folders counted too
 TEXT_REMEMBERED_MAX_CHARACTERS = 500  # images in data: URLs would fill the memory ...
 URL_REMEMBERED_MAX_CHARACTERS = 500  # ... and so would long bases; what a worker remembers must not decide which page fits into it
+_OWN = frozenset(("", "#"))  # how texts begin that lead to the page itself
 # Paths and queries that a URL parser leaves as they are, unless they hold steps (./, ../).
 _PLAIN = re.compile(r"/?[A-Za-z0-9_~-][A-Za-z0-9_.~/-]*+(?:\?[A-Za-z0-9_.~=&/-]++)?+")
 
 
-class Target(NamedTuple):
+@dataclass(slots=True)
+class Target:
     """Where a text leads: a URL with the rule of the scope that it breaks, or no URL and the reason why."""
 
     url: str
@@ -42,13 +46,26 @@ def base_at(url: str) -> Base:
     return Base(url, server_of(url) + "/", url.partition("?")[0].rpartition("/")[0] + "/")
 
 
+class Near(dict[str, Target]):
+    """Where texts lead from a page: what is remembered of its folder; on other texts Targets.find() is asked."""
+
+    __slots__ = ("_targets", "_base", "_charset", "_own")
+
+    def set_page(self, targets: "Targets", base: Base, charset: str) -> None:
+        self._targets, self._base, self._charset = targets, base, charset
+        self._own = targets.find("", base, charset)
+
+    def __missing__(self, text: str) -> Target:
+        return self._own if text[:1] in _OWN else self._targets.find(text, self._base, self._charset)
+
+
 class Targets:
     def __init__(self, canonical: Canonical, scope: Scope, keys: Keys):
         self._canonical = canonical
         self._scope = scope
         self._keys = keys
         self._judged = lru_cache(maxsize=URLS_REMEMBERED)(self._judge_url)
-        self._near: dict[str, dict[str, Target]] = {}  # folder -> text -> where it leads from there
+        self._near: dict[str, Near] = {}  # by folder
         self._remembered = 0
 
     def base_of(self, url: str, text: str | None) -> Base:
@@ -58,18 +75,20 @@ class Targets:
         except NotCanonical:
             return base_at(url)
 
-    def near(self, base: Base) -> dict[str, Target]:
-        """Where texts lead from the folder of a base, as far as that was found; on others than those find() must be asked."""
+    def near(self, base: Base, charset: str = UTF_8) -> Near:
+        """Where texts lead from a page of that base and encoding; it holds until the next page of the folder is asked for."""
         if self._remembered > TEXTS_REMEMBERED:
             self._near, self._remembered = {}, 0
         if base.folder not in self._near:
-            self._near[base.folder] = {}
+            self._near[base.folder] = Near()
             self._remembered += 1  # folders count too
-        return self._near[base.folder]
+        near = self._near[base.folder]
+        near.set_page(self, base, charset)
+        return near
 
     def find(self, text: str, base: Base, charset: str) -> Target:
         """Where the text of a link leads, in a page of that encoding."""
-        if text[:1] in ("", "#"):
+        if text[:1] in _OWN:
             return self._at(self._canonical.fold(base.url))
         if not text.isascii():
             return self._find(to_page_query(text, charset), base.url)
@@ -77,19 +96,27 @@ class Targets:
             return self._find(text, base.url)  # only a query is relative to more than the folder
         if ":" in text and not text.startswith(("http://", "https://")):
             return self._find(text, base.url)  # as 'http:?q' is, too
-        target = self._near_find(text, base)
+        near = self._near.get(base.folder)
+        if near is None:
+            near = self._near[base.folder] = Near()
+        place = text.find("#")
+        if place > 0 and text[place - 1] > " ":  # a blank before it would become the end of the text, and be dropped
+            target = near.get(text[:place]) or self._near_find(text[:place], base)
+        else:
+            target = self._near_find(text, base)
         if len(target.url) <= URL_REMEMBERED_MAX_CHARACTERS:
-            self._near.setdefault(base.folder, {})[text] = target
+            near[text] = target
             self._remembered += 1
         return target
 
     def _near_find(self, text: str, base: Base) -> Target:
         """The same of a text that leads to the same place from everywhere in a folder."""
-        place = text.find("#")
-        if place > 0 and text[place - 1] > " ":  # a blank before it would become the end of the text, and be dropped
-            text = text[:place]
-        if _PLAIN.fullmatch(text) and "./" not in text and ".?" not in text and text[-1] != ".":
-            url = base.root + text[1:] if text[0] == "/" else base.folder + text
+        folder, rest = base.folder, text
+        while rest.startswith("../"):
+            rest = rest[3:]
+            folder = folder[:folder.rindex("/", 0, -1) + 1] if len(folder) > len(base.root) else folder
+        if _PLAIN.fullmatch(rest) and "./" not in rest and ".?" not in rest and rest[-1] != "." and (rest is text or rest[0] != "/"):
+            url = base.root + rest[1:] if rest[0] == "/" else folder + rest
             if len(url) <= URL_MAX_BYTES:
                 return self._at(self._canonical.fold(url))
         return self._find(text, base.folder)
@@ -104,4 +131,4 @@ class Targets:
         return self._judged(url) if len(url) <= URL_REMEMBERED_MAX_CHARACTERS else self._judge_url(url)
 
     def _judge_url(self, url: str) -> Target:
-        return Target(url, self._keys.of(url), server_of(url), self._scope.judge(url))
+        return Target(url, self._keys.of(url), intern(server_of(url)), self._scope.judge(url))  # interned: compared with each page's own

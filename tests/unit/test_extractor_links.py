@@ -1,5 +1,7 @@
 """Scope, rule by rule, and the judgement of links: each occurrence in one class, each target once."""
 
+from collections import Counter
+
 import pytest
 
 from contract.config import LINK_KINDS, Config, from_tables
@@ -73,7 +75,7 @@ def test_a_server_is_judged_once():
 
 
 def judged(links: dict, config: Config = Config(), nofollow: bool = False, base: str | None = None, headers: tuple = (), **place) -> Judged:
-    document = Document(base=base, nofollow=nofollow, links=links)
+    document = Document(base=base, nofollow=nofollow, others=links)
     return judge_answer(Answer("text/html", "utf-8", b"", "html", document, headers, ""), config=config, **place)
 
 
@@ -230,6 +232,15 @@ def test_targets_out_of_scope_are_kept_where_asked_for():
 
 
 def test_anchors_belong_to_targets():
-    document = Document(links={(A, "x", False): 1, (A, "./x", False): 1, (A, "y", False): 1}, anchors={"./x": "second", "y": "other"})
+    document = Document(hrefs=["x", "./x", "y"], anchors={"./x": "second", "y": "other"})
     answer = Answer("text/html", "utf-8", b"", "html", document, ((NEXT, "z", False),), "")
     assert judge_answer(answer, config=configured("extractor", anchor_text=True)).anchors == ["second", "other", ""]
+
+
+@pytest.mark.parametrize("nofollow", [False, True])
+@pytest.mark.parametrize("rest", [{}, {(IMAGE, "x", False): 2, (A, "z", True): 1}])
+@pytest.mark.parametrize("texts", [[], ["mailto:q"], ["x", "./x", "#a", "", "mailto:q", "http://[", "y.zip", "/a/b/a/b/a/b/a/b", "http://b.org/", "x"]])
+def test_plain_links_are_judged_like_all_others(texts, rest, nofollow):
+    others = Counter((A, text, False) for text in texts) + Counter(rest)
+    plain = Answer("text/html", "utf-8", b"", "html", Document(hrefs=texts, others=rest, nofollow=nofollow), (), "")
+    assert judge_answer(plain) == judged(others, nofollow=nofollow)

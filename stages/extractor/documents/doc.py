@@ -101,7 +101,7 @@ def add_links(document: Document, stream: bytes) -> None:
 
 
 def add(document: Document, kind: int, text: str) -> None:
-    if text and len(document.links) < LINKS_MAX:
+    if text and len(document.others) < LINKS_MAX:
         document.add(kind, text)
 
 

@@ -19,6 +19,7 @@ from stages.extractor.document import (
 from stages.extractor.documents.markup import root_of
 from stages.extractor.documents.nesting import cut_tangled, find_tags, letters_of
 from stages.extractor.documents.script import find_links
+from stages.extractor.documents.start_tags import NotPlain, PlainPage, decode_text, read_attributes, read_plain
 
 TYPES = ("text/html", "application/xhtml+xml")
 ANCHOR_MAX_CHARACTERS = 200
@@ -47,18 +48,20 @@ _LAZY_SETS = ("data-srcset", "data-lazy-srcset")
 # rarer ones are looked for only where a tag begins like theirs.
 _APART = ":not([href]):not([src])"
 _ANCHORS = "a[href]"
-_LINKED = "[href]:not(a),[src]:not([href])"
+_LINKED = f"[href]:not(a),[src]:not([href]),link[imagesrcset]{_APART},:is(body,table,td,th)[background]{_APART}"
 _OF_DOCUMENT = f"meta{_APART},title{_APART}"  # what says something of the document, and nothing inside a template; mostly in its head
 _WITHIN_DOCUMENT = frozenset(("meta", "title", "base"))  # with href too
 _RARE = tuple(
     (letters_of(letters), selector + _APART) for letters, selector in (
         ("fo", "form[action]"), ("ob", "object[data]"), ("bu", "button[formaction]"), ("in", "input[formaction]"), ("vi", "video[poster]"),
         ("bl", "blockquote[cite]"), *((f"q{end}", "q[cite]") for end in " \t\n\f\r/>"), ("in", "ins[cite]"), ("de", "del[cite]"),
-        ("im", "[srcset]"), ("so", "[srcset]"),
+        ("im", "img[srcset]"), ("so", "source[srcset]"),
     )
 )
-_RARE_ATTRIBUTES = ((b"imagesrcset", "[imagesrcset]" + _APART), (b"background=", "[background]" + _APART),
-                    (b"BACKGROUND=", "[background]" + _APART))
+# The same for tags that were found without a tree: attributes of any tag, and of one.
+_LINKS = frozenset(("href", "src", "srcset", "imagesrcset", "background"))
+_RARE_LINKS = {"form": "action", "object": "data", "input": "formaction", "video": "poster"}
+_MAY_LINK = re.compile(rb"href|src|background|action|data|poster")
 _RARE_LETTERS = np.array([letters for letters, _ in _RARE])
 _TEMPLATE, _META = letters_of("template"), letters_of("meta")
 
@@ -90,12 +93,46 @@ def looks_like(start: bytes) -> bool:
 
 
 def read(content: bytes, charset: str, options: Options = Options()) -> Document:
-    """Reads a page in UTF-8. Where its markup is tangled beyond measure, only what comes before that counts."""
+    """Reads a page in UTF-8."""
+    if not (options.lazy_attributes or options.inline_scripts or options.anchor_text or options.text):
+        try:
+            return take_plain(read_plain(content), options)
+        except NotPlain:
+            pass
+    return read_tree(content, options)
+
+
+def take_plain(page: PlainPage, options: Options) -> Document:
+    """What a page in plain markup says: the same that its tree would; NotPlain where that is not sure."""
+    reading = Reading(options, 0)
+    reading.add_anchors(page.hrefs, page.nofollow)
+    metas, canonical = [], 0
+    for name, source, text in page.tags:
+        if name == b"title":
+            reading.document.title = shorten(decode_text(text))
+        elif name == b"html":
+            reading.document.language = language_of(read_attributes(source))
+        elif reading.may_ask(source) if name == b"meta" else _MAY_LINK.search(source):
+            tag, attributes = name.decode(), read_attributes(source)
+            if not _LINKS.isdisjoint(attributes) or _RARE_LINKS.get(tag) in attributes:
+                reading.take_element(tag, attributes)
+                canonical += tag == "link" and relation_of(attributes) == CANONICAL
+            elif tag == "meta":
+                metas.append(attributes)
+    for attributes in metas:  # as select_of_document() has them
+        reading.take_element("meta", attributes)
+    if canonical > 1:
+        raise NotPlain  # tables may change the order in which they stand
+    return reading.document
+
+
+def read_tree(content: bytes, options: Options = Options()) -> Document:
+    """The same by the page's tree. Where its markup is tangled beyond measure, only what comes before that counts."""
     tags = find_tags(content)
     # Without events: they only copy the chosen <option>, and that in quadratic time.
     parser = LexborHTMLParser(cut_tangled(content, tags), options=LexborDocumentOptions.WO_EVENTS)
     present = tags.present()
-    selector = join_selector(present[_RARE_LETTERS].tobytes(), tuple(word in content for word, _ in _RARE_ATTRIBUTES), options)
+    selector = join_selector(present[_RARE_LETTERS].tobytes(), options)
     reading = Reading(options, len(content))
     reading.take_anchors(parser.css(_ANCHORS))
     reading.take(parser.css(selector))
@@ -104,8 +141,7 @@ def read(content: bytes, charset: str, options: Options = Options()) -> Document
         take_templates(parser, selector, reading)
     document = reading.document
     if parser.root is not None and parser.root.tag == "html":
-        attributes = parser.root.attributes
-        document.language = (attributes.get("lang") or attributes.get("xml:lang") or "").strip()[:LANGUAGE_MAX_CHARACTERS]
+        document.language = language_of(parser.root.attributes)
     if options.text:
         document.text = visible_text(parser)
     return document
@@ -119,11 +155,11 @@ def select_of_document(parser: LexborHTMLParser, metas: int) -> list[LexborNode]
 
 
 @lru_cache(1 << 10)
-def join_selector(rare: bytes, rare_attributes: tuple[bool, ...], options: Options) -> str:
-    """What is looked for in a page that has some of the rare tags and attributes."""
-    wanted = [selector for (_, selector), is_there in zip((*_RARE, *_RARE_ATTRIBUTES), (*rare, *rare_attributes)) if is_there]
+def join_selector(rare: bytes, options: Options) -> str:
+    """What is looked for in a page that has some of the rare tags."""
+    wanted = [selector for (_, selector), is_there in zip(_RARE, rare) if is_there]
     if options.lazy_attributes:  # any element that may have a link, whether it has one or not
-        wanted = [tag + _APART for tag in _SOURCES]
+        return ",".join(["[href]:not(a)", "[src]:not([href])", *(tag + _APART for tag in _SOURCES)])
     elif options.inline_scripts:
         wanted.append("script" + _APART)
     return ",".join(dict.fromkeys([_LINKED, *wanted]))
@@ -151,17 +187,15 @@ class Reading:
         self._options = options
         self._anchors_room = 2 * page_bytes  # links that stand in each other have the same words many times
         self._robots = ("robots", options.agent)
+        self._agent = options.agent.encode()
         self.document = Document()
         self._has_title = False
 
     def take_anchors(self, nodes: list[LexborNode]) -> None:
         """Takes <a href>, which nearly all links are."""
         found = [node.attributes for node in nodes]
-        links = self.document.links
-        for link, count in Counter([
-            (A, attributes.get("href", attributes.get("xlink:href")) or "", "rel" in attributes and is_nofollow(attributes)) for attributes in found
-        ]).items():
-            links[link] = links.get(link, 0) + count
+        texts = [(attributes["href"] if "href" in attributes else attributes["xlink:href"]) or "" for attributes in found]
+        self.add_anchors(texts, ["rel" in attributes and is_nofollow(attributes) for attributes in found])
         if self._options.anchor_text:
             for attributes, node in zip(found, nodes):
                 self._keep_anchor(attributes.get("href") or "", node)
@@ -169,22 +203,42 @@ class Reading:
             for attributes in found:
                 self._take_lazy("a", attributes)
 
+    def add_anchors(self, texts: list[str], nofollow: list[bool]) -> None:
+        if self.document.others or True in nofollow:  # no order but that of the document
+            for text, marked in zip(texts, nofollow):
+                self.document.add(A, text, marked)
+        else:
+            self.document.hrefs += texts
+
     def take(self, nodes: list[LexborNode]) -> None:
         """Takes other nodes, each once."""
         for node in nodes:
-            tag, attributes = node.tag, node.attributes
-            if tag == "meta":
-                self._take_meta(attributes)
-            elif tag == "title":
-                if not self._has_title and not is_drawn(node):
+            tag = node.tag
+            if tag in ("title", "base", "link") and is_drawn(node):
+                continue
+            if tag == "title":
+                if not self._has_title:
                     self._has_title, self.document.title = True, shorten(node.text())
-            elif tag == "base":
-                if self.document.base is None and "href" in attributes and not is_drawn(node):
-                    self.document.base = attributes["href"] or ""
-            elif tag != "link" or not is_drawn(node):
-                self._take_sources(tag, attributes, node)
+            else:
+                self.take_element(tag, node.attributes)
+                if tag == "script" and self._options.inline_scripts and "src" not in node.attributes:
+                    for text in find_links(node.text()):
+                        self.document.add(DATA, text)
 
-    def _take_sources(self, tag: str, attributes: dict[str, str | None], node: LexborNode) -> None:
+    def may_ask(self, source: bytes) -> bool:
+        """Whether attributes may be those of a <meta> that asks something of us, by their source."""
+        plain = source.lower()
+        return b"&" in plain or b"refresh" in plain or b"robots" in plain or self._agent in plain
+
+    def take_element(self, tag: str, attributes: dict[str, str | None]) -> None:
+        if tag == "meta":
+            self._take_meta(attributes)
+        elif tag != "base":
+            self._take_sources(tag, attributes)
+        elif self.document.base is None and "href" in attributes:
+            self.document.base = attributes["href"] or ""
+
+    def _take_sources(self, tag: str, attributes: dict[str, str | None]) -> None:
         add = self.document.add
         for name, kind in _SOURCES.get(tag, ()):
             if name not in attributes:
@@ -201,9 +255,6 @@ class Reading:
             self.document.canonical = attributes.get("href") or None
         if tag in _SETS and (text := attributes.get(_SETS[tag])):
             self._take_set(text)
-        if tag == "script" and self._options.inline_scripts and "src" not in attributes:
-            for text in find_links(node.text()):
-                add(DATA, text)
         if self._options.lazy_attributes:
             self._take_lazy(tag, attributes)
 
@@ -257,6 +308,10 @@ def is_get(attributes: dict[str, str | None]) -> bool:
     """Whether a form, or the button that overrules it, is sent by GET; the form that a lone button belongs to is not looked up."""
     method = attributes.get("formmethod") or attributes.get("method") or ""
     return method.lower() not in ("post", "dialog")  # what is no method means GET
+
+
+def language_of(attributes: dict[str, str | None]) -> str:
+    return (attributes.get("lang") or attributes.get("xml:lang") or "").strip()[:LANGUAGE_MAX_CHARACTERS]
 
 
 def relation_of(attributes: dict[str, str | None]) -> int:

@@ -74,7 +74,7 @@ def read_markup(content: bytes, charset: str, listener: Listener) -> Document:
         parser = etree.XMLParser(target=listener, **_OPTIONS)
         for start in range(0, len(text), STEP_BYTES):
             parser.feed(text[start:start + STEP_BYTES])
-            if len(document.links) >= LINKS_MAX:
+            if len(document.others) >= LINKS_MAX:
                 break
         parser.close()
     except etree.LxmlError:  # nothing in it that could be read, or no more

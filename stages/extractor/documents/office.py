@@ -228,7 +228,7 @@ class PartReader:
             self._add(of_book)
 
     def _add(self, text: str) -> None:
-        if text and not text.startswith("#") and len(text) <= LINK_MAX_CHARACTERS and len(self._document.links) < LINKS_MAX:
+        if text and not text.startswith("#") and len(text) <= LINK_MAX_CHARACTERS and len(self._document.others) < LINKS_MAX:
             self._document.add(DOCUMENT, text)
 
 

@@ -63,7 +63,7 @@ class Reading:
                 self._read_text(page)
             finally:
                 pdfium.FPDF_ClosePage(page)
-            if self._characters_left <= 0 or len(self._document.links) >= LINKS_MAX:
+            if self._characters_left <= 0 or len(self._document.others) >= LINKS_MAX:
                 break
         self._document.text = "\n".join(self._texts)
 
@@ -119,7 +119,7 @@ class Reading:
             pdfium.FPDFLink_CloseWebLinks(found)
 
     def _add(self, kind: int, text: str) -> None:
-        if text and len(self._document.links) < LINKS_MAX:
+        if text and len(self._document.others) < LINKS_MAX:
             self._document.add(kind, text)
 
 

@@ -48,7 +48,7 @@ def read(content: bytes, charset: str) -> Document:
                 url = text.decode("utf-8")
             except UnicodeDecodeError:
                 url = text.decode("latin-1")
-            if len(document.links) >= LINKS_MAX:
+            if len(document.others) >= LINKS_MAX:
                 return document
             if not url.lower().startswith(_NO_LINKS):
                 document.add(DATA, url)

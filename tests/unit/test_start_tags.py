@@ -1,0 +1,69 @@
+"""Which pages are in plain markup, and what their start tags are."""
+
+import time
+
+import pytest
+
+from stages.extractor.documents.html import Options, read, read_tree, take_plain
+from stages.extractor.documents.start_tags import IS_RE_RIGHT, NotPlain, read_plain
+
+
+@pytest.mark.parametrize("html, hrefs", [
+    ("", []), ("text", []), ("<p>a<p>b", []), ("<a name=x>", []),
+    ('<a href="x">t</a>', ["x"]), ("<a href=x>t</a>", ["x"]), ("<a href='x'>t</a>", ["x"]), ("<a\n href = 'x' >t</a>", ["x"]), ('<a href="">t</a>', [""]),
+    ('<a href="x" href="y">t</a>', ["x"]), ('<a class=c href=x/>t</a>', ["x/"]), ('<a title=">" href="x"><img alt="<a href=y>"></a>', ["x"]),
+    ('<a href="a&amp;b&c=d&#39;">t</a>', ["a&b&c=d'"]), ('<a href="é">t</a>', ["é"]),
+    ('<a href="x"><code class="c"><span>t</span></code></a> <a href="y">u</a>', ["x", "y"]),
+    ('<!-- <a href="x">t</a> --><a href="y">u</a>', ["y"]), ('<script>"<a href=x>"</script><a href="y">u</a>', ["y"]),
+    ('<div><a href="x"><p>t</p></a> <a href="y"><div><h2>u</h2></div></a></div>', ["x", "y"]),
+    ('<svg viewBox="0"><path d="M"/></svg><select><option>o</select><a href="y">u</a>', ["y"]),
+])
+def test_plain(html, hrefs):
+    if IS_RE_RIGHT:
+        assert read_plain(html.encode()).hrefs == hrefs
+    assert read_tree(html.encode()).hrefs == hrefs
+
+
+@pytest.mark.parametrize("html", [
+    "<", "a < b", "<p", "<P>", "<a href>", "<a HREF=x>t</a>", "<a href=>t</a>", '<a href="x"title="y">t</a>', '<a/href="x">t</a>', "<a href=x>", "<unknown>",
+    "<a href=x><p>t</a>", "<p><a href=x><div>t</div></a>", "<div><a href=x><div>t</a></div>", '<p title="<div>"><a href=x><p>t</p></a>',
+    "<p><?x <div><a href=x><p>t</p></a>", "<p><!--<div>--><a href=x><p>t</p></a>", "<div><a href=x>t</a><p><a href=y><p>t</p></a>",
+    "<a href=x>t<a href=y>u</a></a>", "<b><a href=x>t</b></a>", "<a href=x><b>t</a></b>", "<a href=x><span>t</b></a>",
+    "<svg><a href=x>t</a></svg>", "<svg><title>t</title></svg>", "<math>", "<template>", "<frameset>", "<select><a href=x>t</a></select>",
+    "<form><form>", "<html><html>", "<body><body>", "<title>a</title><title>b</title>", "<base href=x><base href=y>", "<td background=x>", "<q cite=x>",
+    "<!-->", "<!--->", "<!--a--b-->", "<![CDATA[x]]>", "<script>", "<script><!--</script>", "<script></SCRIPT>", "<title>t", "\0", "</p x>",
+    '<a href="&copy">t</a>', '<a href="&#128;">t</a>', '<a href="a\rb">t</a>', '<a href="&unknown;">t</a>',
+])
+def test_not_plain(html):
+    with pytest.raises(NotPlain):
+        read_plain(html.encode())
+
+
+@pytest.mark.parametrize("html", ["<title>&copy=</title>", "<link rel=canonical href=x><link rel=canonical href=y>"])
+def test_not_plain_either(html):
+    with pytest.raises(NotPlain):
+        take_plain(read_plain(html.encode()), Options())
+
+
+@pytest.mark.parametrize("html", ["<img srcset=x imagesrcset=y background=z>", "<body background = x>", "<form action=x srcset=y>"])
+def test_no_element_counts_twice_or_not_at_all(html):
+    assert list(read_tree(html.encode()).links.values()) == [1] and read(html.encode(), "utf-8").links == read_tree(html.encode()).links
+
+
+@pytest.mark.parametrize("case", [
+    ("<a href=x>", ""), ("<a href=x><b>", ""), ("<a href=x><b><i>", ""), ("<a href=x>t</a>", "<"), ("<", ""), ("<!--", ""), ("<!-- -", ""), ("<script>", ""), ("<script><", ""),
+    ("<p a", ""), ("<p a=", ""), ('<p a="', ""), ("<p ", ""), ("<p\n", ""), ("<svg>", ""), ("<svg><g>", ""), ("<select><option>", ""), ("<title>&", ""), ("<div>", "</a>"), ("</", ""),
+    ("<p>x</p>", "</a>", "<div><a href=x>"), ("<p>x</p>", "", "<div><a href=x>"), ("<div><p>x</p><b>y</b></div>", "<", "<div><a href=x>"),
+    ("<p><b>x</b>", "", "<div><a href=x><div>"), ("<b><i>x</i></b>", "</b></a>", "<a href=x>"), ("<b>x</b>", "", "<a href=x><i>"),
+    ("<a b=c ", ""), ("<b><a href=x>", "</a>"), ("&#", ""), ("-", "<!--"), ("<!-", "-->"),
+])
+def test_time_is_linear(case):
+    """What is not linear takes minutes of 2 MB."""
+    unit, end, begin = (*case, "")[:3]
+    html = (begin + unit * (2_000_000 // len(unit)) + end).encode()
+    started = time.process_time()
+    try:
+        read_plain(html)
+    except NotPlain:
+        pass
+    assert time.process_time() - started < 3
