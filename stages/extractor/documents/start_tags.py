@@ -14,9 +14,12 @@ thing that does not fit ends it.
 
 import re
 import sys
+from functools import lru_cache
 from typing import NamedTuple
 
 IS_RE_RIGHT = sys.version_info >= (3, 11, 5)  # before, a possessive group that failed half-way stayed there (CPython issue 106052): no page is plain
+
+SOURCES_REMEMBERED, SOURCE_REMEMBERED_MAX_BYTES = 1 << 12, 500
 
 _W = rb"[ \t\n\f\r]"
 _VALUE = rb"""(?:"[^"]*+"|'[^']*+'|[^ \t\n\f\r"'=<>`]++)"""
@@ -73,16 +76,17 @@ def blocks(name: str) -> bytes:
 _PARTS[b"content"] = inline("link", 2)  # as in <a><code><span>text</span></code></a>
 _PARTS[b"blocks"] = rb"(?:%s|<div%s%s%s%s</div>)%s" % (
     blocks("outer"), _PARTS[b"any"], _PARTS[b"end"], blocks("inner"), _SOME, _SOME)
-_NEXT = re.compile((
+_PATTERN = (
     rb'(?P<passed>[^<]*+(?:<(?:/(?!form)[a-z][a-z0-9]*+%(w)s*+>|%(silent)s(?:>| (?:class|id)="[^"]*+">|%(unlinked)s%(end)s)|a%(no_href)s%(end)s'
     rb"|!--(?!-?>)(?:[^-]++|-(?!-))*+-->|![dD][oO][cC][tT][yY][pP][eE][^>]*+>|\?[^>]*+>|%(choice)s|%(drawing)s)[^<]*+)*+)"
     rb"""(?:<(?P<a>a)(?P<before>%(no_href)s)%(w)s++href%(w)s*+=%(w)s*+(?:"(?P<double>[^"]*+)"|(?P<other>%(value)s))(?:>|(?P<after>%(any)s)%(end)s)"""
     rb"(?:(?=[^<]*+</a>)|(?=%(content)s</a>)|(?=(?P<blocks>%(blocks)s</a>)))|<(?P<told>%(told)s)(?P<of_told>%(any)s)%(end)s"
     rb"|<(?P<raw>%(raw)s)(?P<of_raw>%(any)s)%(end)s(?P<text>(?:[^<]++|<(?!/(?i:%(raw)s)[ \t\n\f\r/>]|!--))*+)</(?P=raw)%(w)s*+>"
     rb"|<(?P<form_end>/form)>|\Z|(?P<rest>[\s\S]++))"
-) % _PARTS)
-_PASSED, _A, _BEFORE, _DOUBLE, _OTHER, _AFTER, _BLOCKS, _TOLD, _OF_TOLD, _RAW, _OF_RAW, _TEXT, _FORM_END, _REST = (
-    _NEXT.groupindex[name] - 1 for name in "passed a before double other after blocks told of_told raw of_raw text form_end rest".split()
+) % _PARTS
+_NEXT = re.compile(_PATTERN.replace(b"?P<passed>", b"?:", 1))  # to keep what is passed takes an eighth more time, and few pages need it
+_A, _BEFORE, _DOUBLE, _OTHER, _AFTER, _BLOCKS, _TOLD, _OF_TOLD, _RAW, _OF_RAW, _TEXT, _FORM_END, _REST = (
+    _NEXT.groupindex[name] - 1 for name in "a before double other after blocks told of_told raw of_raw text form_end rest".split()
 )
 _DIV = re.compile(rb"<div%(any)s%(end)s[^<>]*+" % _PARTS)
 _ATTRIBUTE = re.compile(r"""([a-z0-9_:@.-]++)(?:[ \t\n\f\r]*+=[ \t\n\f\r]*+(?:"([^"]*+)"|'([^']*+)'|([^ \t\n\f\r"'=<>`]++)))?+""")
@@ -116,7 +120,7 @@ def read_plain(html: bytes) -> PlainPage:
     if any([tag[_REST] for tag in found[-2:]]) or b"\0" in html:  # an empty tag at the end follows the last one
         raise NotPlain
     anchors = [tag for tag in found if tag[_A]]
-    if any([tag[_BLOCKS] for tag in anchors]) and not are_paragraphs_closed(found):
+    if any([tag[_BLOCKS] for tag in anchors]) and not are_paragraphs_closed(find_with_passed(html)):
         raise NotPlain
     sources = [tag[_BEFORE] + tag[_AFTER] for tag in anchors]
     nofollow = list(map(is_nofollow, sources)) if b"rel" in b"\n".join(sources) else [False] * len(sources)
@@ -128,13 +132,16 @@ def read_plain(html: bytes) -> PlainPage:
     return PlainPage(decode_values([tag[_DOUBLE] or strip_quotes(tag[_OTHER]) for tag in anchors]), nofollow, tags)
 
 
+def find_with_passed(html: bytes) -> list[tuple]:
+    return re.compile(_PATTERN).findall(html)  # which re remembers; to compile it at once would make every start longer
+
+
 def are_paragraphs_closed(found: list[tuple]) -> bool:
-    """Whether links that hold blocks stand where no paragraph is open that a block would end: as the first thing in a <div>, which
+    """Of tags with what was passed before each: whether links that hold blocks stand where no paragraph is open that a block would end: as the first thing in a <div>, which
     has ended it, or behind another such link."""
     before = b""  # what the link before holds, if it holds blocks
-    for tag in found:
+    for passed, *tag in found:
         if blocks := tag[_BLOCKS]:
-            passed = tag[_PASSED]
             is_next = before and passed.startswith(before) and b"<" not in passed[len(before):]
             if not is_next and not is_within_div(passed):
                 return False
@@ -149,9 +156,16 @@ def is_within_div(passed: bytes) -> bool:
 
 
 def read_attributes(source: bytes) -> dict[str, str]:
-    """Attributes by name; the first of a name counts."""
+    """Attributes by name; the first of a name counts. Tags repeat over the pages of a site, so what short ones say is remembered."""
+    return _remembered_attributes(source) if len(source) <= SOURCE_REMEMBERED_MAX_BYTES else _parse_attributes(source)
+
+
+def _parse_attributes(source: bytes) -> dict[str, str]:
     pairs = [(name, double or single or bare) for name, double, single, bare in reversed(_ATTRIBUTE.findall(source.decode()))]
     return dict(pairs) if b"&" not in source and b"\r" not in source else {name: decode_value(value) for name, value in pairs}
+
+
+_remembered_attributes = lru_cache(SOURCES_REMEMBERED)(_parse_attributes)
 
 
 def is_nofollow(source: bytes) -> bool:
