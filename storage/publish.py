@@ -89,7 +89,8 @@ def check_of(value: dict) -> str:
 
 def read_json(path: Path, format_expected: int = FORMAT) -> dict:
     try:
-        value = json.loads(path.read_bytes())
+        content = path.read_bytes()
+        value = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise Damaged(path, f"expected JSON, found {error}") from None
     except OSError as error:
@@ -101,6 +102,8 @@ def read_json(path: Path, format_expected: int = FORMAT) -> dict:
     written, found = value.pop("check", None), check_of(value)
     if written != found:
         raise Damaged(path, f"expected check {written}, found {found}: it was changed after it was written")
+    if not content.endswith(b"\n"):  # the same values, but no longer the bytes that other manifests describe
+        raise Damaged(path, "expected the end of a line, found the file cut off", len(content))
     return value
 
 

@@ -23,17 +23,16 @@ class Refusals:
     def move_servers(self, new_places: np.ndarray) -> None:
         self._prefixes = prefix_table.move_servers(self._prefixes, new_places)
 
-    def judge(self, piece: Piece, urls: pa.LargeBinaryArray, servers: ServerTable, answers: Answers) -> pa.LargeBinaryArray:
+    def judge(self, piece: Piece, urls: pa.LargeBinaryArray, servers: ServerTable, answers: Answers, has_foreign: bool) -> pa.LargeBinaryArray:
         """Takes what a rule refuses from the new links of a piece, whose URLs are given, and gives the URLs of the others.
 
-        What was answered, because somebody else listed it, is granted whatever it is.
+        What was answered, because somebody else listed it (`has_foreign`), is granted whatever it is, also where a link leads to it too.
         """
         links, new = piece.links, piece.new
         places = servers.find(links.server_key[new])
         rows = NewRows(places.astype(np.uint32), links.key[new], links.depth[new], urls)
-        codes, self._prefixes = judge_new(rows, servers.known, servers["domain_key"], self._prefixes, self._limits, self._seed)
-        if not piece.links.linked.all():
-            codes[find_pairs(links.domain_key[new], links.key[new], answers.domain_key, answers.key) >= 0] = 0
+        answered = find_pairs(links.domain_key[new], links.key[new], answers.domain_key, answers.key) >= 0 if has_foreign else None
+        codes, self._prefixes = judge_new(rows, servers.known, servers["domain_key"], self._prefixes, self._limits, self._seed, answered)
         refused = np.flatnonzero(codes)
         piece.refused = which = new[refused]
         if len(refused):

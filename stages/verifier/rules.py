@@ -52,10 +52,11 @@ class NewRows:
 
 
 def judge_new(rows: NewRows, known_of_server: np.ndarray, domain_of_server: np.ndarray, table: Prefixes, limits: Limits,
-              seed: int) -> tuple[np.ndarray, Prefixes]:
+              seed: int, granted_anyway: np.ndarray | None = None) -> tuple[np.ndarray, Prefixes]:
     """The code of the rule that refuses each row, u8, and the table with what was granted.
 
     known_of_server: integers, URLs known of each server before these rows. domain_of_server: integers, equal for servers of one domain.
+    granted_anyway: bool, rows that no rule refuses, but that count.
     """
     codes = np.zeros(len(rows.key), np.uint8)
     if not len(codes):
@@ -68,6 +69,8 @@ def judge_new(rows: NewRows, known_of_server: np.ndarray, domain_of_server: np.n
         judge_server_budget(codes, rows, known, limits.server_max_urls)
     if limits.domain_max_urls:
         judge_domain_budget(codes, rows, known, domain_of_server, limits.domain_max_urls)
+    if granted_anyway is not None:
+        codes[granted_anyway] = GRANTED
     return codes, add_granted(table, counted, codes == GRANTED) if counted else table
 
 

@@ -29,8 +29,10 @@ def take_turn(crawl: CrawlFolder, out: Path, plan: Plan, fixed: VerifierPlan, lo
     """Writes the new generation, text and, for a crawl cycle, AUX below `out`; returns the report."""
     timing = timing or Timing()
     cycle_folder, generation_folder = out / names.cycle(plan.cycle) / names.VERIFIER, out / names.generation(fixed.block, plan.cycle)
-    if confirm_published(cycle_folder) and confirm_published(generation_folder):  # by an earlier attempt of this same turn: the same bytes
-        return read_manifest(cycle_folder)["counts"]
+    if confirm_published(cycle_folder) and confirm_published(generation_folder):
+        counts = read_manifest(cycle_folder)["counts"]
+        if counts["absorbed_to"] == fixed.absorb_to == read_manifest(generation_folder)["seen"]:  # by an earlier attempt of this same turn: the same bytes
+            return counts
     folder = crawl.path / names.cycle(plan.cycle) / names.EXTRACTOR if plan.kind == CRAWL else None
     block = interval(fixed.block, fixed.blocks)
     harvest = Harvest(folder, block)

@@ -136,7 +136,8 @@ class Walk:
 
     def _take(self, bounds: Range, tables: list[pa.Table], writer: GenerationWriter) -> np.ndarray:
         """Merges a piece and appends its rows, all but their states, which are returned."""
-        links = gather(tables, slice_rows(self._harvest.foreign, *bounds), self._shared_bits)
+        foreign = slice_rows(self._harvest.foreign, *bounds)
+        links = gather(tables, foreign, self._shared_bits)
         self._timing.mark("sort")
         piece = find_known(self._parent, self._row_of(bounds[0]), self._row_of(bounds[1]), links)
         self._timing.mark("find")
@@ -144,7 +145,7 @@ class Walk:
         self._timing.mark("urls")
         self._name_servers(links.server_key[piece.new], urls)
         answers = self._answers.part(*bounds)
-        urls = self.refusals.judge(piece, urls, self._servers, answers)
+        urls = self.refusals.judge(piece, urls, self._servers, answers, len(foreign) > 0)
         links.forget_urls()
         features = {"levels": path_levels(urls)} if "levels" in self._policy.features else {}
         self._timing.mark("rules")

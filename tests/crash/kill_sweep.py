@@ -1,49 +1,100 @@
-"""Runs the verifier over and over, each time killed (SIGKILL) at the next file operation, then once more undisturbed.
+"""Runs the verifier over and over, each time killed (SIGKILL) or refused at the next place, then once more undisturbed.
 
-  python -m tests.crash.kill_sweep HARVESTED CYCLE WHOLE SCRATCH
+  python -m tests.crash.kill_sweep CASE HARVESTED CYCLE SCRATCH WHERE STRIDE
 
-Forks from one process that has imported everything, so that hundreds of kills take seconds. Compares each crawl
-folder after its rerun with WHOLE, an uninterrupted run; prints how many operations there were.
+CASE is one of verifier_cases. WHERE is `operations` (killed at those on files and folders), `writes` (killed at each
+write, those of libraries too) or `full` (a write finds the disk full). Every STRIDE-th place is met. Forks from one process that
+has imported everything, so that hundreds of kills take seconds. After a kill the live generations can be read, and a rerun leaves the bytes of an
+uninterrupted run; prints how many places there were.
 """
 
 import filecmp
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import stages.verifier.__main__ as verifier
 from contract.command import run
+from contract.crawl_folder import open_folder
+from contract.errors import EX_TEMPFAIL
+from contract.generation import open_generation
+from contract.log import replay
+from stages.verifier import walk
+from tests.crash.verifier_cases import PIECES_ROW_BYTES
 
 OPERATIONS = ("fsync", "link", "rename", "unlink", "mkdir")
+WRITES = "write,writev,pwrite64"  # Python and Arrow write by these
+INJECTED = {"writes": "signal=KILL", "full": "error=ENOSPC"}
+STUCK_AFTER_S = 60
 
 
-def main(harvested: Path, cycle: str, whole: Path, scratch: Path) -> None:
-    number = 0
+def main(harvested: Path, cycle: str, scratch: Path, where: str, stride: int) -> None:
+    whole, crawl, number = scratch / "whole", scratch / "crawl", 0
+    shutil.copytree(harvested, whole)
+    assert fork_verifier(whole, cycle) == 0, "the uninterrupted run failed"
     while True:
-        number += 1
-        crawl = scratch / "crawl"
+        number += 1 if number == 0 else stride
         shutil.copytree(harvested, crawl)
-        status = fork_verifier(crawl, cycle, number)
-        if not os.WIFSIGNALED(status):
-            assert os.WEXITSTATUS(status) == 0 and is_same(crawl, whole)
+        status = fork_verifier(crawl, cycle, where, number)
+        if status == 0:
+            assert is_same(crawl, whole)
             print(number - 1)
             return
-        assert fork_verifier(crawl, cycle, None) == 0, f"the rerun after operation {number} failed"
-        assert is_same(crawl, whole), f"other bytes after a kill at operation {number}"
+        assert died_well(status, where, scratch), f"at {where} {number}: status {status}, {(scratch / 'stderr').read_text()}"
+        assert fork_verifier(crawl, cycle) == 0, f"the rerun after {where} {number} failed: {(scratch / 'stderr').read_text()}"
+        assert is_same(crawl, whole), f"other bytes after {where} {number}"
         shutil.rmtree(crawl)
 
 
-def fork_verifier(crawl: Path, cycle: str, kill_at: int | None) -> int:
+def died_well(status: int, where: str, scratch: Path) -> bool:
+    if where != "full":
+        return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+    told = (scratch / "stderr").read_text()
+    return os.waitstatus_to_exitcode(status) == EX_TEMPFAIL and "No space left" in told and "run it again" in told and "Traceback" not in told
+
+
+def fork_verifier(crawl: Path, cycle: str, where: str | None = None, number: int = 0) -> int:
+    """Runs it in a child, its standard error in the file `stderr` beside the crawl; returns the wait status."""
+    begin, go = os.pipe()
     child = os.fork()
     if child:
-        return os.waitpid(child, 0)[1]
+        os.close(begin)
+        tracer = trace(child, where, number) if where in INJECTED else None
+        os.close(go)
+        status = os.waitpid(child, 0)[1]
+        if tracer:
+            tracer.communicate()
+        return status
+    os.close(go)
+    os.read(begin, 1)
+    signal.alarm(STUCK_AFTER_S)
+    os.dup2(os.open(crawl.parent / "stderr", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
     sys.argv = ["verifier", "--crawl", str(crawl), "--cycle", cycle]
-    sys.stdout = open(os.devnull, "w")
-    if kill_at is not None:
-        arm(kill_at)
+    sys.stdout = None  # its lines are no writes to be met
+    if where == "operations":
+        arm(number)
+    if where is None:
+        open_live(crawl)
     run(verifier.main, "verifier")
+
+
+def trace(child: int, where: str, number: int) -> subprocess.Popen:
+    """Lets strace meet the child's write of this number; returns once it is attached."""
+    tracer = subprocess.Popen(
+        ["strace", "-f", "-p", str(child), "-o", os.devnull, "-e", f"trace={WRITES}", "-e", f"inject={WRITES}:{INJECTED[where]}:when={number}"],
+        stderr=subprocess.PIPE, text=True)
+    told = tracer.stderr.readline()
+    assert "attached" in told, told
+    return tracer
+
+
+def open_live(crawl: Path) -> None:
+    log = replay(crawl, open_folder(crawl).blocks_first)
+    for block in range(log.blocks):
+        open_generation(crawl, block, log.generation(block))
 
 
 def arm(kill_at: int) -> None:
@@ -77,4 +128,6 @@ def content(folder: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]))
+    if sys.argv[1] == "pieces":
+        walk.ARRIVED_ROW_BYTES = PIECES_ROW_BYTES
+    main(Path(sys.argv[2]), sys.argv[3], Path(sys.argv[4]), sys.argv[5], int(sys.argv[6]))

@@ -1,32 +1,48 @@
-"""The verifier killed at every file operation that matters, or refused it by a full disk: a rerun gives the same bytes."""
+"""The verifier killed at file operations and writes, or refused them by a full disk: a rerun gives the same bytes."""
 
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from contract.log import CRAWL
+from contract import names
+from storage.publish import read_manifest
 from tests.crash.kill_sweep import is_same
-from tests.small_crawl import Page, SmallCrawl
+from tests.crash.verifier_cases import CASES
 
-SEEDS = [f"http://s{number}.test/" for number in range(12)]
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
+MEMORY = Path("/dev/shm")  # a kill leaves there what it leaves on a disk, and hundreds of copies are quickly made
+
+
+@pytest.fixture
+def scratch(tmp_path):
+    with tempfile.TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else tmp_path) as folder:
+        yield Path(folder)
+
+
 @pytest.fixture(scope="module")
-def harvested(tmp_path_factory) -> tuple[Path, int]:
-    """A crawl whose next cycle has its harvest and waits for the verifier."""
-    folder = tmp_path_factory.mktemp("harvested") / "crawl"
-    crawl = SmallCrawl(folder, 2)
-    crawl.seed(SEEDS)
-    crawl.absorb_all()
-    plan = crawl.plan(CRAWL, 0)
-    listed = crawl.schedule(plan)
-    crawl.harvest(plan, {url: Page(links=[f"{url}{number}" for number in range(5)] + SEEDS) for url in listed})
-    return folder, plan.cycle
+def cases(tmp_path_factory):
+    """Gives, for the name of a case, its crawl folder and the cycle that waits for the verifier; each is made once."""
+    made = {}
+
+    def make(name: str) -> tuple[Path, int]:
+        if name not in made:
+            folder = tmp_path_factory.mktemp(name) / "crawl"
+            made[name] = folder, CASES[name](folder)
+        return made[name]
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def harvested(cases) -> tuple[Path, int]:
+    return cases("crawl")
 
 
 def verifier(crawl: Path, cycle: int, *strace) -> subprocess.CompletedProcess:
@@ -43,11 +59,30 @@ def whole(harvested, tmp_path_factory) -> Path:
     return crawl
 
 
-def test_killed_at_every_operation(harvested, whole, tmp_path):
-    sweep = subprocess.run([sys.executable, "-P", "-m", "tests.crash.kill_sweep", harvested[0], str(harvested[1]), whole, tmp_path],
-                           cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
-    assert sweep.returncode == 0, sweep.stderr
-    assert int(sweep.stdout) > 30, "operations were not counted: the test tests nothing"
+def sweep(case: str, harvested: tuple[Path, int], scratch: Path, where: str, stride: int) -> int:
+    """How many places there were, each met, killed or refused, and run again; see kill_sweep."""
+    done = subprocess.run([sys.executable, "-P", "-m", "tests.crash.kill_sweep", case, harvested[0], str(harvested[1]), scratch, where, str(stride)],
+                          cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+@pytest.mark.parametrize("case, stride", [("crawl", 3), ("pieces", 13), ("absorb", 13), ("grow", 13), ("folding", 13)])
+def test_killed_at_operations(cases, scratch, case, stride):
+    assert sweep(case, cases(case), scratch, "operations", stride) > 30, "operations were not counted: the test tests nothing"
+    written = read_manifest(scratch / "whole" / names.cycle(cases(case)[1]) / names.VERIFIER)["counts"]
+    if case == "pieces":
+        assert written["pieces"] > 3
+    if case == "folding":
+        generation = read_manifest(scratch / "whole" / names.generation(0, cases(case)[1]))
+        assert len(generation["texts"]) < 16, "nothing was folded"
+
+
+@pytest.mark.parametrize("case, stride", [("crawl", 29), ("pieces", 67), ("absorb", 67), ("grow", 97), ("folding", 67)])
+@pytest.mark.parametrize("where", ["writes", "full"])
+def test_killed_or_refused_at_writes(cases, scratch, needs, where, case, stride):
+    needs("strace")
+    assert sweep(case, cases(case), scratch, where, stride) > 30, "writes were not met: the test tests nothing"
 
 
 @pytest.mark.parametrize("call, error, number", [
@@ -64,7 +99,7 @@ def test_a_failing_disk_loses_nothing(harvested, whole, tmp_path, needs, call, e
     assert is_same(crawl, whole)
 
 
-@pytest.mark.parametrize("room_kb", [0, 8, 24, 48])
+@pytest.mark.parametrize("room_kb", [0, 12, 28, 44, 60])
 def test_a_full_disk_loses_nothing(harvested, whole, tmp_path, small_disk, room_kb):
     """A real disk with little room: a message and exit code 75; with room again, the same bytes."""
     used_kb = sum(-(-path.stat().st_size // 4096) * 4 for path in harvested[0].rglob("*") if path.is_file()) + 8

@@ -1,6 +1,7 @@
 """The merge of real turns on real files against a model of Python sets and dictionaries."""
 
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, settings
@@ -135,11 +136,67 @@ def test_text_segments_are_rewritten_as_one(tmp_path):
     assert len(list((tmp_path / "crawl" / names.TEXT).iterdir())) <= 17
 
 
+LAYERS, WIDTH, HOSTS = 6, 30, 12
+BLOCKS_MOST = 16
+
+
+def page_at(layer: int, number: int) -> str:
+    return f"http://h{(layer * 7 + number) % HOSTS}.test/{layer}/{number}" if layer else f"http://h{number % HOSTS}.test/"
+
+
+def web_links(layer: int, number: int) -> list[str]:
+    """A page leads to the next layer, mostly on other servers, and back to seeds.
+
+    All ways to a page are equally long. Were they not, its depth would depend on the order of turns: a page that is collected
+    before a shorter way to it is found has handed on the longer one to its targets.
+    """
+    further = [page_at(layer + 1, (number * step + step) % WIDTH) for step in (1, 3, 7)] if layer < LAYERS else []
+    return [*further, page_at(0, number), page_at(0, number + 5)]
+
+
+def web_pages() -> dict[str, tuple[int, int]]:
+    return {page_at(layer, number): (layer, number) for layer in range(LAYERS + 1) for number in range(WIDTH if layer else HOSTS)}
+
+
+def answer(place: tuple[int, int], attempt: int) -> Page:
+    layer, number = place
+    kind = (layer * 31 + number * 17) % 23 if layer else 5
+    if kind == 0 or kind == 1 and attempt == 0:  # never, and not at first
+        return Page(FAILED, "timeout")
+    if kind in (2, 3):
+        return Page(REFUSED, ROBOTS if kind == 2 else "excluded_type")
+    return Page(links=web_links(layer, number))
+
+
+def play_web(crawl: SmallCrawl, grow_to: int) -> int:
+    """Turns until nothing waits, the block that grows last split between turns; returns how many there were."""
+    pages, attempts, turns = web_pages(), dict.fromkeys(web_pages(), 0), 0
+    crawl.seed([page_at(0, number) for number in range(HOSTS)])
+    while due := [view.block for view in crawl.books.views() if view.waiting or view.pending]:
+        plan = crawl.plan(CRAWL, due[turns % len(due)])
+        listed = crawl.schedule(plan)
+        crawl.harvest(plan, {url: answer(pages[url], attempts[url]) for url in listed})
+        crawl.verify(plan)
+        for url in listed:
+            attempts[url] += 1
+        turns += 1
+        assert turns < 1000, "it does not come to an end"
+        if crawl.books.log.blocks < grow_to:
+            crawl.grow(victim(crawl.books.log.blocks))
+    return turns
+
+
 def test_crawls_with_other_numbers_of_blocks_agree(tmp_path):
+    """A whole web, crawled by one block that is split again and again, and by 16 from the beginning."""
     found = []
-    for blocks in (1, 16):
-        driver = Driver(tmp_path / str(blocks), blocks)
-        driver.seed(URLS[:20])
-        driver.agree()
-        found.append({url: row["state"] for url, row in driver.crawl.rows().items()})
+    for blocks in (1, BLOCKS_MOST):
+        crawl = SmallCrawl(tmp_path / str(blocks), blocks, CONFIG)
+        assert play_web(crawl, BLOCKS_MOST) > LAYERS and crawl.books.log.blocks > (8 if blocks == 1 else 15)
+        found.append({url: tuple(row[name] for name in ("state", "attempts", "depth", "links_in", "server")) for url, row in crawl.rows().items()})
     assert found[0] == found[1]
+    pages = web_pages()
+    assert {url: row[2] for url, row in found[0].items()} == {url: pages[url][0] for url in found[0]}, "depth is the layer"
+    assert {row[0] for row in found[0].values()} == {"collected", "given_up", "refused_by_robots", "refused_by_rule"}
+    linked = Counter(link for url, row in found[0].items() if row[0] == "collected" for link in set(web_links(*pages[url])))
+    assert {url: row[3] for url, row in found[0].items()} == {url: linked[url] for url in found[0]}
+    assert set(found[0]) == set(linked) | {page_at(0, number) for number in range(HOSTS)}
