@@ -1,5 +1,8 @@
 """The verifier's operations on sorted arrays against plain Python, with keys that begin alike and keys at both ends."""
 
+import os
+import resource
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -124,3 +127,16 @@ def test_a_keyed_file_gives_any_range(tmp_path, runs):
             assert np.array_equal(column(found, "second"), second[rows[0]:rows[1]])
             assert abs(file.count(low, high) - len(found)) <= 2 * ROW_GROUP_ROWS
             assert sum(len(part) for part in file.read_pieces(low, high)) == len(found)
+
+
+def test_any_number_of_keyed_files_may_be_in_use(tmp_path):
+    """A block that was long without a turn has an AUX for each turn of the others; a process may have some hundred files open."""
+    write_table(tmp_path / "t.parquet", pa.table({"first": [1, 1, 2], "second": [1, 2, 1]}, schema=SCHEMA))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = len(os.listdir("/proc/self/fd")) + 20
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, before[1]))
+        files = [KeyedFile(tmp_path / "t.parquet", SCHEMA, ("first", "second")) for _ in range(100)]
+        assert [len(file.read(1 << 64, 2 << 64)) for file in files] == [2] * 100
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -1,6 +1,8 @@
 """Arrays, frames, tables and text segments: what goes in comes out, and damage is named."""
 
+import errno
 import io
+import resource
 import shutil
 import subprocess
 
@@ -246,6 +248,19 @@ def test_the_same_rows_are_the_same_bytes(tmp_path):
         tables.write_table(tmp_path / name, table)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert tables.column(tables.read_table(tmp_path / "a", SCHEMA, row_groups=[1]), "x")[0] == tables.ROW_GROUP_ROWS
+
+
+def test_what_the_machine_refuses_is_no_damage(tmp_path):
+    """A whole file would be set aside as damaged else."""
+    tables.write_table(tmp_path / "t.parquet", pa.table({"x": pa.array([1], pa.uint64())}, schema=SCHEMA))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
+        with pytest.raises(OSError) as refused:
+            tables.read_table(tmp_path / "t.parquet", SCHEMA)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert refused.value.errno == errno.EMFILE
 
 
 def test_other_columns_other_versions_and_damage(tmp_path):
