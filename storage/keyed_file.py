@@ -50,6 +50,8 @@ class KeyedFile:
         with open_table(path, schema) as file:
             self._metadata = file.metadata
         self._groups = self._metadata.num_row_groups
+        groups = map(self._metadata.row_group, range(self._groups))
+        self._sizes = [(group.num_rows, group.total_byte_size) for group in groups]
         if first_keys is None:
             bounds = [self._bounds(group, 0) for group in range(self._groups)]
             first_keys, last_key = [low for low, _ in bounds], bounds[-1][1] if bounds else 0
@@ -83,9 +85,10 @@ class KeyedFile:
         least, most = self._bounds(group, 1)
         return least <= high and most >= low
 
-    def count(self, low: int, high: int) -> float:
-        """About how many rows have pairs in [low, high), as if those of a row group were evenly spread between its ends."""
-        return sum(self._share(group, low, high) * self._metadata.row_group(group).num_rows for group in self._groups_of(low, high).tolist())
+    def measure(self, low: int, high: int) -> tuple[float, float]:
+        """About how many rows have pairs in [low, high), and of how many bytes, as if those of a row group were evenly spread between its ends."""
+        shares = [(self._share(group, low, high), *self._sizes[group]) for group in self._groups_of(low, high).tolist()]
+        return sum(share * rows for share, rows, _ in shares), sum(share * size for share, _, size in shares)
 
     def _share(self, group: int, low: int, high: int) -> float:
         first, last = int(self._firsts[group]), int(self._lasts[group])
