@@ -145,9 +145,11 @@ def read_manifest(folder: Path) -> dict:
     manifest = read_json(folder / MANIFEST)
     if not isinstance(manifest.get("files"), dict):
         raise Damaged(folder / MANIFEST, "expected a table of files, found none")
-    for name in manifest["files"]:
+    for name, about in manifest["files"].items():
         if ".." in Path(name).parts or Path(name).is_absolute():
             raise Damaged(folder / MANIFEST, f"expected names inside the folder, found {name!r}")
+        if not isinstance(about, dict) or not isinstance(about.get("bytes"), int) or not isinstance(about.get("xxh3"), str):
+            raise Damaged(folder / MANIFEST, f"expected bytes and checksum of {name}, found {str(about)[:100]}")
     return manifest
 
 

@@ -87,3 +87,10 @@ def test_a_manifest_without_files_is_damage(tmp_path):
     (tmp_path / MANIFEST).write_bytes(encode_json({"format": 1}))
     with pytest.raises(Damaged, match="expected a table of files"):
         read_manifest(tmp_path)
+
+
+@pytest.mark.parametrize("about", [7, None, {}, {"bytes": "1", "xxh3": ""}, {"bytes": 1, "xxh3": None}])
+def test_a_manifest_that_does_not_describe_its_files_is_damage(tmp_path, about):
+    (tmp_path / MANIFEST).write_bytes(encode_json({"format": 1, "files": {"data": about}}))
+    with pytest.raises(Damaged, match="expected bytes and checksum of data"):
+        read_manifest(tmp_path)
