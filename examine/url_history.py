@@ -22,8 +22,9 @@ from contract.tables import (
     AUX, COLLECTED, COLLECTED_STATE, EXTRACTED, LINKS, METADATA, REFUSED_ROWS, SERVER_RULES, STATES, URL_LIST,
 )
 from contract.url import server_of
+from storage.errors import Damaged
 from storage.publish import is_published, read_manifest
-from storage.tables import ROW_GROUP_ROWS, column, open_table, read_table
+from storage.tables import ROW_GROUP_ROWS, column, open_table, read_groups, read_table
 from storage.text_segments import NO_TEXT, read_blobs
 
 LINKING_SHOWN = 3  # pages that link to a URL
@@ -87,8 +88,11 @@ def find_page(crawl: Path, collected: dict) -> dict | None:
     if not path.exists():
         return None
     group, row = divmod(collected["row"], ROW_GROUP_ROWS)
-    table = read_table(path, METADATA, row_groups=[group])
-    return table.slice(row, 1).to_pylist()[0]
+    with open_table(path, METADATA) as file:
+        rows = file.metadata.row_group(group).num_rows if group < file.metadata.num_row_groups else 0
+        if row >= rows:
+            raise Damaged(path, f"expected a row {collected['row']}, found {file.metadata.num_rows} rows")
+        return read_groups(path, file, [group]).slice(row, 1).to_pylist()[0]
 
 
 def find_pending(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:

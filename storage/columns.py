@@ -196,7 +196,9 @@ def read_packed(path: Path) -> np.ndarray:
     try:
         head, start = Members(memoryview(path.read_bytes())).read(0, HEAD_BYTES)
         described = ast.literal_eval(head[10:].decode("latin-1"))
-        dtype, (rows,) = described["descr"], described["shape"]
+        dtype, (rows,) = np.dtype(described["descr"]), described["shape"]
+        if dtype.hasobject or not isinstance(rows, int) or rows < 0:
+            raise ValueError(f"{rows} rows of {dtype}")
     except (Torn, Broken, TooLong, ValueError, SyntaxError, KeyError, TypeError) as error:
         raise Damaged(path, f"expected a packed .npy file, found {str(error) or 'a part of one'}") from None
     return PackedColumn(path, dtype, rows).read(0, rows)

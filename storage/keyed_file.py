@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from storage.arrays import search_runs
 from storage.errors import Damaged
-from storage.tables import ROW_GROUP_ROWS, column, open_table, read_groups
+from storage.tables import column, open_table, read_groups
 
 KEY_END = 1 << 64
 PAIR_END = 1 << 128
@@ -38,14 +38,20 @@ def find_pairs(first: np.ndarray, second: np.ndarray, in_first: np.ndarray, in_s
 
 
 class KeyedFile:
+    """Open only while it is read, so that a turn may have any number of them, and several threads one."""
+
     def __init__(self, path: Path, schema: pa.Schema, keys: tuple[str, str], columns: list[str] | None = None,
                  first_keys: list[int] | None = None, last_key: int | None = None):
         """`first_keys`, of each row group, and `last_key` spare asking the file for them."""
         self._path = path
+        self._schema = schema
         self._names = keys
         self._columns = columns
-        self._file = open_table(path, schema)
-        self._groups = self._file.metadata.num_row_groups
+        with open_table(path, schema) as file:
+            self._metadata = file.metadata
+        self._groups = self._metadata.num_row_groups
+        groups = map(self._metadata.row_group, range(self._groups))
+        self._sizes = [(group.num_rows, group.total_byte_size) for group in groups]
         if first_keys is None:
             bounds = [self._bounds(group, 0) for group in range(self._groups)]
             first_keys, last_key = [low for low, _ in bounds], bounds[-1][1] if bounds else 0
@@ -55,12 +61,11 @@ class KeyedFile:
         self._lasts = np.append(self._firsts[1:], np.uint64(last_key or 0)) if self._groups else self._firsts  # of a group: not below any of its keys
 
     def __len__(self) -> int:
-        return self._file.metadata.num_rows
+        return self._metadata.num_rows
 
     def _bounds(self, group: int, key: int) -> tuple[int, int]:
-        metadata = self._file.metadata.row_group(group)
-        place = self._file.schema_arrow.get_field_index(self._names[key])
-        statistics = metadata.column(place).statistics
+        place = self._schema.get_field_index(self._names[key])
+        statistics = self._metadata.row_group(group).column(place).statistics
         if statistics is None or not statistics.has_min_max:
             raise Damaged(self._path, f"expected statistics of {self._names[key]} in row group {group}, found none")
         return statistics.min, statistics.max
@@ -80,9 +85,10 @@ class KeyedFile:
         least, most = self._bounds(group, 1)
         return least <= high and most >= low
 
-    def count(self, low: int, high: int) -> float:
-        """About how many rows have pairs in [low, high), as if those of a row group were evenly spread between its ends."""
-        return sum(self._share(group, low, high) * self._file.metadata.row_group(group).num_rows for group in self._groups_of(low, high).tolist())
+    def measure(self, low: int, high: int) -> tuple[float, float]:
+        """About how many rows have pairs in [low, high), and of how many bytes, as if those of a row group were evenly spread between its ends."""
+        shares = [(self._share(group, low, high), *self._sizes[group]) for group in self._groups_of(low, high).tolist()]
+        return sum(share * rows for share, rows, _ in shares), sum(share * size for share, _, size in shares)
 
     def _share(self, group: int, low: int, high: int) -> float:
         first, last = int(self._firsts[group]), int(self._lasts[group])
@@ -96,18 +102,19 @@ class KeyedFile:
     def read(self, low: int, high: int) -> pa.Table:
         """The rows with pairs in [low, high)."""
         groups = self._groups_of(low, high).tolist()
-        return self._slice(read_groups(self._path, self._file, groups, self._columns), low, high)
+        return self._slice(self._read_groups(groups), low, high)
 
     def read_pieces(self, low: int, high: int) -> Iterator[pa.Table]:
         """The same, some row groups at a time."""
         groups = self._groups_of(low, high).tolist()
         for start in range(0, len(groups), GROUPS_AT_ONCE):
-            yield self._slice(read_groups(self._path, self._file, groups[start:start + GROUPS_AT_ONCE], self._columns), low, high)
+            yield self._slice(self._read_groups(groups[start:start + GROUPS_AT_ONCE]), low, high)
+
+    def _read_groups(self, groups: list[int]) -> pa.Table:
+        with open_table(self._path, self._schema, self._metadata) as file:
+            return read_groups(self._path, file, groups, self._columns)
 
     def _slice(self, table: pa.Table, low: int, high: int) -> pa.Table:
         first, second = (column(table, name) for name in self._names)
         start = find_pair(first, second, low)
         return table.slice(start, find_pair(first, second, high) - start)
-
-    def close(self) -> None:
-        self._file.close()

@@ -148,10 +148,22 @@ def read_manifest(folder: Path) -> dict:
     manifest = read_json(folder / MANIFEST)
     if not isinstance(manifest.get("files"), dict):
         raise Damaged(folder / MANIFEST, "expected a table of files, found none")
-    for name in manifest["files"]:
+    if not isinstance(manifest.get("texts", {}), dict):
+        raise Damaged(folder / MANIFEST, "expected a table of segments of text, found none")
+    for name, about in manifest["files"].items():
         if ".." in Path(name).parts or Path(name).is_absolute():
             raise Damaged(folder / MANIFEST, f"expected names inside the folder, found {name!r}")
+        expect_described(folder / MANIFEST, name, about, "bytes")
+    for name, about in manifest.get("texts", {}).items():
+        if name in ("", "..") or name != Path(name).name:
+            raise Damaged(folder / MANIFEST, f"expected names of segments of text, found {name!r}")
+        expect_described(folder / MANIFEST, name, about, "bytes", "texts", "first")
     return manifest
+
+
+def expect_described(path: Path, name: str, about, *numbers: str) -> None:
+    if not isinstance(about, dict) or not isinstance(about.get("xxh3"), str) or any(type(about.get(number)) is not int or about[number] < 0 for number in numbers):
+        raise Damaged(path, f"expected checksum, {' and '.join(numbers)} of {name}, found {str(about)[:100]}")
 
 
 def is_published(folder: Path) -> bool:

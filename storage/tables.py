@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import xxhash
 
 from storage.errors import Damaged, UnknownFormat
+from storage.publish import raise_if_not_there
 
 FORMAT = 2
 ROW_GROUP_ROWS = 8192  # the grain at which a reader may pick its slice
@@ -72,12 +73,14 @@ def verify_footer(path: Path, digest: str) -> None:
         raise Damaged(path, f"expected a footer with checksum {digest}, found {found}")
 
 
-def open_table(path: Path, schema: pa.Schema) -> pq.ParquetFile:
+def open_table(path: Path, schema: pa.Schema, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
+    """`metadata`, of an earlier opening of the same file, spares reading its footer."""
     try:
-        file = pq.ParquetFile(path, page_checksum_verification=True)
+        file = pq.ParquetFile(path, metadata=metadata, page_checksum_verification=True)
     except FileNotFoundError:
         raise Damaged(path, "expected a file, found none") from None
     except (pa.ArrowException, OSError) as error:
+        raise_if_refused(path, error)
         raise Damaged(path, f"expected a Parquet file, found {_one_line(error)}") from None
     found = (file.schema_arrow.metadata or {}).get(_FORMAT_KEY, b"none").decode("ascii", "replace")
     if found != str(FORMAT):
@@ -99,7 +102,16 @@ def read_groups(path: Path, file: pq.ParquetFile, row_groups: list[int] | None, 
         table = file.read(columns=columns) if row_groups is None else file.read_row_groups(row_groups, columns=columns)
         return table.combine_chunks()
     except (pa.ArrowException, OSError) as error:
+        raise_if_refused(path, error)
         raise Damaged(path, f"expected Parquet pages, found {_one_line(error)}") from None
+
+
+def raise_if_refused(path: Path, error: Exception) -> None:
+    """What the machine refuses, such as one more open file, has an error number and says nothing about the file."""
+    if isinstance(error, MemoryError):
+        raise error
+    if isinstance(error, OSError) and error.errno:
+        raise_if_not_there(path, error)
 
 
 def read_some_columns(path: Path, schema: pa.Schema, columns: list[str]) -> pa.Table:

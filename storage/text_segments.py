@@ -14,6 +14,7 @@ import pyarrow as pa
 from storage.errors import Damaged
 from storage.frame_index import pack_index, read_index
 from storage.frames import Broken, Members, TooLong, Torn, Zstd
+from storage.publish import raise_if_not_there
 
 FRAME_BYTES = 64 << 10
 FRAMES_AT_ONCE = 256  # 16 MiB of text: what is packed or unpacked at a time
@@ -113,8 +114,13 @@ class Segment:
             self._data = memoryview(path.read_bytes() if path.stat().st_size < 1 << 20 else np.memmap(path, "u1", "r"))
         except FileNotFoundError:
             raise Damaged(path, "expected a segment of text, found no file") from None
+        except OSError as error:
+            raise_if_not_there(path, error)
         self._first_lines, self._text_starts, self._file_starts = (row.astype(np.int64) for row in read_index(path, self._data, 3))
-        self._members = Members(self._data)
+        try:
+            self._members = Members(self._data)
+        except (Torn, Broken) as error:
+            raise Damaged(path, str(error) or "expected a whole frame, found the end", 0) from None
 
     def frame_texts(self) -> Iterator[bytes]:
         """All text, frame by frame."""

@@ -73,6 +73,7 @@ def gather(tables: list[pa.Table], foreign: pa.Table, shared_bits: int) -> Links
     is_first[1:] = (domain[1:] != domain[:-1]) | (key[1:] != key[:-1])
     starts = np.flatnonzero(is_first)
     first = order[starts]
+    urls = table.column("url")
     has_repeats = len(starts) < len(order)
 
     def reduce(operation: np.ufunc, values: np.ndarray) -> np.ndarray:
@@ -83,7 +84,7 @@ def gather(tables: list[pa.Table], foreign: pa.Table, shared_bits: int) -> Links
         depth=reduce(np.minimum, column(table, "depth")),
         sums={accumulator.name: reduce(np.add, column(table, accumulator.name).astype(np.uint64)) for accumulator in ACCUMULATORS},
         linked=reduce(np.logical_or, linked) if len(foreign) else np.ones(len(starts), bool),
-        rows=len(table) - len(foreign), urls=only_chunk(table.column("url")), first=first,
+        rows=len(table) - len(foreign), urls=only_chunk(urls if urls.num_chunks == 1 else urls.cast(LINES)), first=first,  # 2 GiB of text are several chunks
     )
 
 
@@ -92,7 +93,6 @@ def first_of_each(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     order = np.argsort(values, kind="stable")
     starts = starts_of_runs(values[order])
     return values[order][starts], order[starts]
-
 
 
 

@@ -120,13 +120,15 @@ def apply_happened(piece: Piece, happened: Happened, attempts_max: int) -> None:
     again = np.flatnonzero(times)
     rows["attempts"][again] = np.minimum(rows["attempts"][again].astype(np.int64) + times[again], ATTEMPTS_MAX)
     rows["state"][where[code == HAPPENED_ANSWERED]] = COLLECTED_STATE
-    for happening, state in ((HAPPENED_REFUSED_BY_ROBOTS, REFUSED_BY_ROBOTS), (HAPPENED_REFUSED, REFUSED_BY_RULE)):
-        set_uncollected(rows["state"], where[code == happening], state)
+    # An abandoned list failed before this cycle asked: what the cycle was told comes after it.
     set_uncollected(rows["state"], failed, WAITING)
     set_uncollected(rows["state"], failed[rows["attempts"][failed] >= attempts_max], GIVEN_UP)
+    for happening, state in ((HAPPENED_REFUSED_BY_ROBOTS, REFUSED_BY_ROBOTS), (HAPPENED_REFUSED, REFUSED_BY_RULE)):
+        set_uncollected(rows["state"], where[code == happening], state)
     for name in TAKEN:
         values, given = rows[name.removesuffix("_taken")], happened.taken[name][there]
-        values[where] -= np.minimum(values[where], given)
+        giving = given > 0  # a URL is there once more for each abandoned list, which gave nothing: its row must not be written back
+        values[where[giving]] -= np.minimum(values[where[giving]], given[giving])
 
 
 def set_uncollected(state: np.ndarray, where: np.ndarray, value: int) -> None:

@@ -37,6 +37,7 @@ BASE_BYTES = 250 << 20  # what the libraries and the writing of AUX take
 SERVER_BYTES = 600  # of a row of the table of servers, which is held whole, before and after
 PARENT_ROW_BYTES = 64  # of a row of the parent: its columns, those that they become, and places
 ARRIVED_ROW_BYTES = 400  # of a row that arrives: as it was read, joined, sorted, and as text
+ARRIVED_TIMES = 4  # as often its bytes are in memory, which counts where URLs are long
 PIECE_BYTES_LEAST = 16 << 20
 
 
@@ -91,8 +92,9 @@ class Walk:
 
     def _weigh(self, low: int, high: int) -> int:
         """About how much memory the turn needs for a range of pairs."""
-        arrived = sum(source.count(low, high) for source in self._sources)
-        return (self._row_of(high) - self._row_of(low)) * PARENT_ROW_BYTES + arrived * ARRIVED_ROW_BYTES
+        measured = [source.measure(low, high) for source in self._sources]
+        arrived = sum(max(rows * ARRIVED_ROW_BYTES, size * ARRIVED_TIMES) for rows, size in measured)
+        return (self._row_of(high) - self._row_of(low)) * PARENT_ROW_BYTES + int(arrived)
 
     def _row_of(self, pair: int) -> int:
         """How many rows of the parent lie before a pair."""

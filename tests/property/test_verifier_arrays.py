@@ -1,5 +1,8 @@
 """The verifier's operations on sorted arrays against plain Python, with keys that begin alike and keys at both ends."""
 
+import os
+import resource
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -116,11 +119,24 @@ def test_a_keyed_file_gives_any_range(tmp_path, runs):
     write_table(tmp_path / "t.parquet", pa.table({"first": first, "second": second}, schema=SCHEMA))
     told = {"first_keys": first[::ROW_GROUP_ROWS].tolist(), "last_key": int(first[-1]) if len(first) else None}
     for file in (KeyedFile(tmp_path / "t.parquet", SCHEMA, ("first", "second")), KeyedFile(tmp_path / "t.parquet", SCHEMA, ("first", "second"), **told)):
-        assert round(file.count(0, PAIR_END)) == len(file) == len(first) and len(file.read(0, PAIR_END)) == len(first)
+        assert round(file.measure(0, PAIR_END)[0]) == len(file) == len(first) and len(file.read(0, PAIR_END)) == len(first)
         for _ in range(20):
             rows = sorted(random.integers(0, len(first), 2).tolist()) if len(first) else [0, 0]
             low, high = (int(first[row]) << 64 | int(second[row]) if len(first) else 5 for row in rows)
             found = file.read(low, high)
             assert np.array_equal(column(found, "second"), second[rows[0]:rows[1]])
-            assert abs(file.count(low, high) - len(found)) <= 2 * ROW_GROUP_ROWS
+            assert abs(file.measure(low, high)[0] - len(found)) <= 2 * ROW_GROUP_ROWS
             assert sum(len(part) for part in file.read_pieces(low, high)) == len(found)
+
+
+def test_any_number_of_keyed_files_may_be_in_use(tmp_path):
+    """A block that was long without a turn has an AUX for each turn of the others; a process may have some hundred files open."""
+    write_table(tmp_path / "t.parquet", pa.table({"first": [1, 1, 2], "second": [1, 2, 1]}, schema=SCHEMA))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = len(os.listdir("/proc/self/fd")) + 20
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, before[1]))
+        files = [KeyedFile(tmp_path / "t.parquet", SCHEMA, ("first", "second")) for _ in range(100)]
+        assert [len(file.read(1 << 64, 2 << 64)) for file in files] == [2] * 100
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -5,8 +5,9 @@ import pytest
 from contract.accumulators import ACCUMULATORS, SEED_CASH
 from contract.config import Config, Scheduler
 from contract.generation import COLUMNS
+from contract.log import ABANDON, Entry, commit
 from contract.plan import CRAWL
-from contract.tables import EXTRACTED, FAILED, TAKEN, URL_LIST
+from contract.tables import EXTRACTED, FAILED, REFUSED, ROBOTS, TAKEN, URL_LIST
 from tests.small_crawl import Page, SmallCrawl
 
 SEEDS = ["http://one.test/", "http://two.test/", "http://three.test/", "http://four.test/"]
@@ -66,3 +67,18 @@ def test_a_merge_that_is_repeated_counts_once(tmp_path):
     small.verify(plan)
     small.verify(plan)
     assert {url: row["cash"] for url, row in small.rows().items()} == {SEEDS[0]: 0, SEEDS[1]: SEED_CASH // 2, SEEDS[2]: SEED_CASH // 2}
+
+
+def test_a_url_of_an_abandoned_list_that_is_asked_again_hands_on_once(tmp_path):
+    """It comes to the same merge twice, as failed and as asked: what the cycle was told counts, and what it gave is taken from it."""
+    small = SmallCrawl(tmp_path / "crawl", 1, CONFIG)
+    small.seed(SEEDS[:2])
+    small.absorb_all()
+    abandoned = small.plan(CRAWL, 0)
+    assert sorted(small.schedule(abandoned)) == sorted(SEEDS[:2])
+    commit(small.crawl.path, Entry(ABANDON, abandoned.cycle, 1, {0: abandoned.generation}, reason="kept dying"))
+    small.books.refresh()
+    turn_all(small, {SEEDS[0]: Page(links=["http://five.test/", "http://six.test/"]), SEEDS[1]: Page(outcome=REFUSED, reason=ROBOTS)})
+    rows = small.rows()
+    assert sum(row["cash"] for row in rows.values()) == 2 * SEED_CASH and rows[SEEDS[0]]["cash"] == 0
+    assert rows[SEEDS[1]]["state"] == "refused_by_robots" and rows[SEEDS[1]]["attempts"] == 1

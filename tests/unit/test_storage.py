@@ -1,6 +1,8 @@
 """Arrays, frames, tables and text segments: what goes in comes out, and damage is named."""
 
+import errno
 import io
+import resource
 import shutil
 import subprocess
 
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from storage import columns, frames, tables, text_segments
 from storage.arrays import find_in_sorted, interleave, merge_sorted, open_array, rank_in_run, starts_of_runs, write_array
 from storage.errors import Damaged, UnknownFormat
+from storage.frame_index import pack_index
 
 keys = st.one_of(st.sampled_from([0, 1, 2**63, 2**64 - 1]), st.integers(0, 2**64 - 1))
 key_sets = st.sets(keys, max_size=30)
@@ -237,6 +240,22 @@ def test_a_broken_packed_column_is_damage(tmp_path):
             columns.Columns(tmp_path, {"key": "u8", "state": "u1"}, frozenset(("state",)))["state"]
 
 
+@pytest.mark.parametrize("before, after", [(b"'|u1'", b"'zzz'"), (b"'|u1'", b"'|O' "), (b"'|u1'", b"[1,2]"), (b"(10,)", b"(-5,)"), (b"(10,)", b"None ")])
+def test_a_packed_column_with_a_strange_head_is_damage(tmp_path, before, after):
+    head = frames.Zstd().compress(columns.head_of(np.dtype("u1"), 10).replace(before, after))
+    (tmp_path / "a.npy.zst").write_bytes(head + frames.Zstd().compress(bytes(10)) + pack_index([len(head)]))
+    with pytest.raises(Damaged, match="a.npy.zst"):
+        columns.read_packed(tmp_path / "a.npy.zst")
+
+
+def test_a_segment_that_is_none_is_damage(tmp_path):
+    (tmp_path / "a").write_bytes(frames.skippable(b"no dictionary", frames.DICTIONARY_FRAME_MAGIC) + pack_index([0], [0], [0]))
+    (tmp_path / "b").mkdir()
+    for name in ("a", "b"):
+        with pytest.raises(Damaged, match=f"/{name}"):
+            text_segments.Segment(tmp_path / name)
+
+
 SCHEMA = pa.schema([pa.field("x", pa.uint64(), nullable=False)])
 
 
@@ -246,6 +265,19 @@ def test_the_same_rows_are_the_same_bytes(tmp_path):
         tables.write_table(tmp_path / name, table)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert tables.column(tables.read_table(tmp_path / "a", SCHEMA, row_groups=[1]), "x")[0] == tables.ROW_GROUP_ROWS
+
+
+def test_what_the_machine_refuses_is_no_damage(tmp_path):
+    """A whole file would be set aside as damaged else."""
+    tables.write_table(tmp_path / "t.parquet", pa.table({"x": pa.array([1], pa.uint64())}, schema=SCHEMA))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
+        with pytest.raises(OSError) as refused:
+            tables.read_table(tmp_path / "t.parquet", SCHEMA)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert refused.value.errno == errno.EMFILE
 
 
 def test_other_columns_other_versions_and_damage(tmp_path):

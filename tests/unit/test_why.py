@@ -171,6 +171,9 @@ def test_missing_tables_are_noted_and_damaged_ones_named(tmp_path):
     crawl.harvest(plan, {SEEDS[0]: Page()})
     crawl.verify(plan)
     folder = crawl.crawl.path / names.cycle(plan.cycle) / names.EXTRACTOR
+    write_table(folder / names.METADATA, url_history.METADATA.empty_table())
+    shorter = why("--crawl", crawl.crawl.path, SEEDS[0])
+    assert shorter.returncode == EX_DATAERR and "expected a row 0, found 0 rows" in shorter.stderr and "Traceback" not in shorter.stderr
     for name in (names.COLLECTED, names.METADATA):
         (folder / name).unlink()
     told = why("--crawl", crawl.crawl.path, SEEDS[0])
