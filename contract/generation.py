@@ -150,6 +150,8 @@ def open_generation(crawl: Path, block: int, number: int | None) -> Generation:
                       "and deleted (see [blocks] keep_generations)") from None
     for name, description in manifest["files"].items():
         verify(folder / name, description)
+    if not isinstance(manifest.get("texts"), dict) or not isinstance(manifest.get("seen"), int):
+        raise Damaged(folder / names.MANIFEST, "expected texts and seen, found none")
     generation = Generation(
         Columns(folder, COLUMNS, PACKED), Columns(folder, SIDE_COLUMNS, SIDE_PACKED, SIDE_PREFIX), read_table(folder / SERVERS_FILE, SERVERS),
         read_table(folder / PREFIXES_FILE, PREFIXES), manifest["texts"], manifest["seen"],

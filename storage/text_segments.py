@@ -1,8 +1,8 @@
 """Texts that are written once and read by their number: a segment is a file that `zstdcat` prints, one text a line.
 
 A segment is a row of zstd frames of about 64 KiB of lines, then frames of blobs (texts that may hold newlines), then an
-index: for each frame the number of its first line, where its text begins and where its bytes begin. A line is found
-by its number, a blob by its position `segment << 32 | offset of the text` and its length.
+index: for each frame, and for the end, the number of its first line, where its text begins among the blobs, and where its bytes
+begin. A line is found by its number, a blob by its position `segment << 32 | offset among the blobs` and its length.
 """
 
 from collections.abc import Iterator
@@ -18,6 +18,7 @@ from storage.publish import raise_if_not_there
 
 FRAME_BYTES = 64 << 10
 FRAMES_AT_ONCE = 256  # 16 MiB of text: what is packed or unpacked at a time
+BLOBS_MAX_BYTES = 1 << 32  # of a segment: positions have 32 bits for it
 TEXT_MAX_BYTES = 64 << 20  # a frame's limit when reading: far above any URL or robots.txt
 NO_TEXT = np.uint64(0xFFFFFFFFFFFFFFFF)
 LINES = pa.large_binary()
@@ -44,7 +45,7 @@ class SegmentWriter:
         self._pending: list[np.ndarray] = []  # lines behind each other, less than a frame
         self._pending_lines = self._pending_bytes = 0
         self._index: tuple[list[int], list[int], list[int]] = ([], [], [])
-        self._text_end = self._file_end = 0
+        self._blobs_end = self._file_end = 0
         self.lines = 0
 
     def append(self, lines: pa.LargeBinaryArray) -> None:
@@ -77,20 +78,25 @@ class SegmentWriter:
         for start in range(0, len(frames), FRAMES_AT_ONCE):
             group = frames[start:start + FRAMES_AT_ONCE]
             for frame, count, packed in zip(group, counts[start:], self._zstd.compress_each([memoryview(frame) for frame in group])):
-                for row, value in zip(self._index, (self.lines, self._text_end, self._file_end)):
-                    row.append(value)
+                self._note_place()
                 self._file.write(packed)
                 self.lines += count
-                self._text_end += len(frame)
+                self._blobs_end += len(frame) if not count else 0
                 self._file_end += len(packed)
 
+    def _note_place(self) -> None:
+        for row, value in zip(self._index, (self.lines, self._blobs_end, self._file_end)):
+            row.append(value)
+
     def close(self, blobs: list[bytes]) -> np.ndarray:
-        """Adds the blobs and the index; returns the position (u64) of each blob."""
+        """Adds the blobs and the index; returns the position (u64) of each blob, NO_TEXT of those for which there is no room."""
         if self._pending:
             self._write([np.concatenate(self._pending)], [self._pending_lines])
         positions, frame, frame_bytes = [], [], 0
         for blob in blobs:
-            positions.append(self._text_end + frame_bytes)
+            positions.append(self._blobs_end + frame_bytes)
+            if positions[-1] >= BLOBS_MAX_BYTES:
+                continue
             frame += (blob, b"\n")
             frame_bytes += len(blob) + 1
             if frame_bytes >= FRAME_BYTES:
@@ -98,11 +104,11 @@ class SegmentWriter:
                 frame, frame_bytes = [], 0
         if frame:
             self._write([b"".join(frame)], [0])
-        if positions and positions[-1] >= 1 << 32:
-            raise ValueError("a segment with blobs holds at most 4 GiB of text")
+        self._note_place()
         self._file.write(pack_index(*self._index))
         self._file.close()
-        return (np.uint64(self._number) << np.uint64(32)) | np.array(positions, np.uint64)
+        offsets = np.array(positions, np.uint64)
+        return np.where(offsets < BLOBS_MAX_BYTES, np.uint64(self._number) << np.uint64(32) | offsets, NO_TEXT)
 
 
 class Segment:
@@ -117,6 +123,8 @@ class Segment:
         except OSError as error:
             raise_if_not_there(path, error)
         self._first_lines, self._text_starts, self._file_starts = (row.astype(np.int64) for row in read_index(path, self._data, 3))
+        if not len(self._file_starts):
+            raise Damaged(path, "expected the end in the index, found none")
         try:
             self._members = Members(self._data)
         except (Torn, Broken) as error:
@@ -124,13 +132,13 @@ class Segment:
 
     def frame_texts(self) -> Iterator[bytes]:
         """All text, frame by frame."""
-        return map(self._load, range(len(self._file_starts)))
+        return map(self._load, range(len(self._file_starts) - 1))
 
     def read_lines(self, numbers: np.ndarray) -> Iterator[pa.LargeBinaryArray]:
         """The lines of these numbers (i64, rising, each once), with their newlines, some at a time; each frame is read once."""
+        if len(numbers) and not 0 <= numbers[0] <= numbers[-1] < self._first_lines[-1]:
+            raise Damaged(self._path, f"expected lines {numbers[0]} to {numbers[-1]}, found {self._first_lines[-1]}")
         frames = np.searchsorted(self._first_lines, numbers, "right") - 1
-        if len(numbers) and (frames[0] < 0 or numbers[0] < 0):
-            raise Damaged(self._path, f"expected line {numbers[0]}, found none")
         needed = np.unique(frames)
         for start in range(0, len(needed), FRAMES_AT_ONCE):
             group = needed[start:start + FRAMES_AT_ONCE]
@@ -149,10 +157,11 @@ class Segment:
         return lines_at(offsets, data).take(pa.array(place))
 
     def read_blob(self, offset: int, length: int) -> bytes:
-        frame = int(np.searchsorted(self._text_starts, offset, "right")) - 1
-        text = self._load(frame) if frame >= 0 else b""
-        begin = offset - int(self._text_starts[frame]) if frame >= 0 else 0
-        if begin + length > len(text):
+        frame = int(np.searchsorted(self._text_starts[:-1], offset, "right")) - 1
+        is_there = frame >= 0 and self._first_lines[frame] == self._first_lines[-1]
+        text = self._load(frame) if is_there else b""
+        begin = offset - int(self._text_starts[frame])
+        if not is_there or begin + length > len(text):
             raise Damaged(self._path, f"expected a text at offset {offset}, found the end of its frame")
         return text[begin:begin + length]
 
