@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import sortednp
 
 from storage.errors import Damaged
@@ -95,3 +96,9 @@ def search_runs(keys: np.ndarray, low: np.ndarray, high: np.ndarray, among: np.n
             found[todo[is_done]] = begin[is_done]
             todo, begin, end, wanted = todo[is_open], begin[is_open], end[is_open], wanted[is_open]
     return found
+
+
+def encode(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(distinct values, in the order of their first rows; the place of each value among them, i32): by hashing, a fifth of the time of sorting."""
+    encoded = pa.array(values).dictionary_encode()
+    return encoded.dictionary.to_numpy(), encoded.indices.to_numpy()

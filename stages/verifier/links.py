@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from contract.accumulators import ACCUMULATORS
 from contract.tables import ORDER
-from storage.arrays import starts_of_runs
+from storage.arrays import encode
 from storage.keyed_file import find_pair
 from storage.tables import column, only_chunk
 from storage.text_segments import LINES
@@ -89,11 +89,11 @@ def gather(tables: list[pa.Table], foreign: pa.Table, shared_bits: int) -> Links
 
 
 def first_of_each(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(distinct values, rising; a row of each)."""
-    order = np.argsort(values, kind="stable")
-    starts = starts_of_runs(values[order])
-    return values[order][starts], order[starts]
-
+    """(distinct values, the first row of each), in the order of rows."""
+    distinct, place = encode(values)
+    first = np.empty(len(distinct), np.int64)
+    first[place[::-1]] = np.arange(len(values) - 1, -1, -1)
+    return distinct, first
 
 
 def slice_rows(table: pa.Table, low: int, high: int) -> pa.Table:

@@ -32,6 +32,7 @@ class Piece:
     new: np.ndarray  # which links are not; once judged, those that are granted
     before: np.ndarray  # row of the parent that each of those comes before
     refused: np.ndarray  # which links a rule about their server refused
+    new_servers: np.ndarray | None = None  # places of the servers of the new ones
     rows: dict[str, np.ndarray] = field(default_factory=dict)  # of the merged piece
     server_places: np.ndarray | None = None  # of its rows
     old_at: np.ndarray | None = None  # where the parent's rows have gone
@@ -62,7 +63,7 @@ def merge_rows(piece: Piece, servers: ServerTable, segment_of_old: np.ndarray, o
         if links.sums[accumulator.name].any():
             values[at] = add_up(values[at], links.sums[accumulator.name][piece.known], accumulator.dtype)
     which = piece.new
-    new_places = servers.find(links.server_key[which])
+    new_places = piece.new_servers
     fresh = {
         "key": links.key[which], "server": new_places - servers.first_of_domain[new_places], "segment": own_segment, "state": WAITING,
         "attempts": 0, "depth": links.depth[which], **features,
@@ -71,15 +72,16 @@ def merge_rows(piece: Piece, servers: ServerTable, segment_of_old: np.ndarray, o
     is_new = np.zeros(len(older["key"]) + len(which), bool)
     piece.new_at = piece.before - piece.start + np.arange(len(which))
     is_new[piece.new_at] = True
-    is_old = ~is_new
-    piece.old_at = np.flatnonzero(is_old)
+    piece.old_at = np.flatnonzero(~is_new)
+    # Masks are quicker than places where new rows are few; where they are many, no branch of theirs can be foretold.
+    old_rows, new_rows = (~is_new, is_new) if len(which) * 16 < len(is_new) else (piece.old_at, piece.new_at)
 
     def interleave(old: np.ndarray, new: np.ndarray | int) -> np.ndarray:
         if not len(which):
             return old
         column = np.empty(len(is_new), old.dtype)
-        column[is_old] = old
-        column[is_new] = new
+        column[old_rows] = old
+        column[new_rows] = new
         return column
 
     piece.rows = {name: interleave(older.pop(name), fresh.get(name, 0)) for name in COLUMNS}

@@ -29,7 +29,7 @@ class Refusals:
         What was answered, because somebody else listed it (`has_foreign`), is granted whatever it is, also where a link leads to it too.
         """
         links, new = piece.links, piece.new
-        places = servers.find(links.server_key[new])
+        places = piece.new_servers
         rows = NewRows(places.astype(np.uint32), links.key[new], links.depth[new], urls)
         answered = find_pairs(links.domain_key[new], links.key[new], answers.domain_key, answers.key) >= 0 if has_foreign else None
         codes, self._prefixes = judge_new(rows, servers.known, servers["domain_key"], self._prefixes, self._limits, self._seed, answered)
@@ -41,7 +41,7 @@ class Refusals:
             }, schema=REFUSED_ROWS))
         granted = np.flatnonzero(codes == 0)
         servers.known += np.bincount(places[granted], minlength=len(servers))
-        piece.new, piece.before = new[granted], piece.before[granted]
+        piece.new, piece.before, piece.new_servers = new[granted], piece.before[granted], places[granted]
         return urls.take(pa.array(granted)) if len(refused) else urls
 
     def counts(self) -> dict[str, int]:

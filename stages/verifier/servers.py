@@ -12,6 +12,7 @@ from contract.generation import SERVERS, Domains, domains_of
 from contract.retry_after import WAIT_MAX_S
 from contract.tables import COLLECTED_STATE, PRESCHEDULED, STATES, WAITING
 from contract.url import server_of
+from storage.arrays import encode
 from storage.tables import column
 from storage.text_segments import NO_TEXT
 
@@ -60,11 +61,14 @@ class ServerTable:
         return self.columns[name]
 
     def find(self, server_keys: np.ndarray) -> np.ndarray:
-        """Place of each server; -1 where it is not there."""
-        place = np.searchsorted(self._keys, server_keys)
+        """Place of each server, i32; -1 where it is not there. Keys repeat, so each is looked up once."""
+        distinct, which = encode(server_keys)
+        place = np.searchsorted(self._keys, distinct)
         there = place < len(self._keys)
-        there[there] = self._keys[place[there]] == server_keys[there]
-        return np.where(there, self._by_key[np.where(there, place, 0)] if len(self) else -1, -1)
+        there[there] = self._keys[place[there]] == distinct[there]
+        found = np.full(len(distinct), -1, np.int32)
+        found[there] = self._by_key[place[there]]
+        return found[which]
 
     def name(self, places: np.ndarray, urls: list[str]) -> None:
         """Names servers by a URL of each."""

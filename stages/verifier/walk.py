@@ -122,12 +122,12 @@ class Walk:
         """Merges Servidores into the table; returns the robots.txt that are new, by place of the server, and the places where they changed."""
         servers = self._servers
         places, rows = servers.take_observed(self._harvest.servers)
-        robots = self._harvest.servers.column("robots").take(pa.array(rows)).to_pylist()
-        asked = [(place, text) for place, text in zip(places.tolist(), robots) if text is not None]
-        had = np.array([place for place, _ in asked if servers["robots_text"][place] != NO_TEXT], np.int64)
+        robots = self._harvest.servers.column("robots").take(pa.array(rows))
+        told = places[robots.is_valid().to_numpy()]
+        had = told[servers["robots_text"][told] != NO_TEXT]
         stored = read_blobs(self._crawl / names.TEXT, names.segment, servers["robots_text"][had], servers["robots_length"][had])
         before = dict(zip(had.tolist(), stored))
-        new = {place: text for place, text in asked if before.get(place) != text}
+        new = {place: text for place, text in zip(told.tolist(), robots.drop_null().to_pylist()) if before.get(place) != text}
         return new, np.array([place for place in new if place in before], np.int64)
 
     def _may_need(self) -> np.ndarray:
@@ -145,7 +145,8 @@ class Walk:
         self._timing.mark("find")
         urls = links.urls_of(piece.new)
         self._timing.mark("urls")
-        self._name_servers(links.server_key[piece.new], urls)
+        piece.new_servers = self._servers.find(links.server_key[piece.new])
+        self._name_servers(piece.new_servers, urls)
         answers = self._answers.part(*bounds)
         urls = self.refusals.judge(piece, urls, self._servers, answers, len(foreign) > 0)
         links.forget_urls()
@@ -175,9 +176,8 @@ class Walk:
         self._timing.mark("count")
         return state
 
-    def _name_servers(self, server_keys: np.ndarray, urls: pa.LargeBinaryArray) -> None:
+    def _name_servers(self, places: np.ndarray, urls: pa.LargeBinaryArray) -> None:
         """Names the servers of new URLs that have no name yet, by a URL of each."""
-        places = self._servers.find(server_keys)
         nameless = np.flatnonzero(self._servers["server"][places] == "")
         found, row = first_of_each(places[nameless])
         self._servers.name(found, [url.decode() for url in urls.take(pa.array(nameless[row])).to_pylist()])
