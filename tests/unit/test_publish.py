@@ -91,7 +91,7 @@ def test_a_manifest_without_files_is_damage(tmp_path):
 
 @pytest.mark.parametrize("about", [7, None, {}, {"bytes": "1", "xxh3": ""}, {"bytes": 1, "xxh3": None}])
 def test_a_manifest_that_does_not_describe_its_files_is_damage(tmp_path, about):
-    (tmp_path / MANIFEST).write_bytes(encode_json({"format": 1, "files": {"data": about}}))
+    (tmp_path / MANIFEST).write_bytes(encode_json({"format": 2, "files": {"data": about}}))
     with pytest.raises(Damaged, match="expected checksum, bytes of data"):
         read_manifest(tmp_path)
 
@@ -101,7 +101,7 @@ def test_segments_of_text_lie_in_their_folder(tmp_path, name):
     """Who copies a crawl by its manifests would else write beside it."""
     whole = {"bytes": 1, "xxh3": "", "texts": 1, "first": 0}
     for texts in ({name: whole}, {"00000001.zst": {**whole, "first": -1}}, {"00000001.zst": 7}, 7):
-        (tmp_path / MANIFEST).write_bytes(encode_json({"format": 1, "files": {}, "texts": texts}))
+        (tmp_path / MANIFEST).write_bytes(encode_json({"format": 2, "files": {}, "texts": texts}))
         with pytest.raises(Damaged, match="segments of text|expected checksum"):
             read_manifest(tmp_path)
         (tmp_path / MANIFEST).unlink()
