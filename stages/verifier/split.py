@@ -6,7 +6,6 @@ Rows are sorted by domain key and a block is an interval of those, so each half 
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from contract import names
 from contract.accumulators import ACCUMULATORS
