@@ -104,7 +104,7 @@ class Driver:
             assert row["server"] == server_of(url)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True,
+@settings(max_examples=16, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True,
           phases=[Phase.generate])  # shrinking a story of turns takes longer than reading it
 @given(st.data())
 def test_turns_agree_with_sets(monkeypatch, data):
