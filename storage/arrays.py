@@ -9,13 +9,6 @@ import sortednp
 from storage.errors import Damaged
 
 
-def write_array(path: Path, array: np.ndarray) -> None:
-    array = np.ascontiguousarray(array)
-    with open(path, "wb") as file:  # np.save(path) reports a full disk without its error number
-        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
-        file.write(array.view(np.uint8).data if len(array) else b"")
-
-
 def open_array(path: Path, dtype: str) -> np.ndarray:
     """The column, read-only, by mmap; Damaged where it is no one-dimensional .npy file of that dtype."""
     try:

@@ -1,6 +1,7 @@
 """Judges a finished crawl of a synthetic web by the web's own truth and its servers' own record."""
 
 import json
+import subprocess
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -15,6 +16,11 @@ from synthweb import Rules, Web
 ROOT = Path(__file__).resolve().parent.parent.parent
 RULES = Rules(excluded_extensions=Config().scope.reject_extensions)
 OVERLAP_MS = 1.0  # two clocks readings of one process
+
+
+def run(*command) -> subprocess.CompletedProcess:
+    """Runs a command of bin/ to its end."""
+    return subprocess.run([ROOT / "bin" / command[0], *map(str, command[1:])], capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
 
 def committed_cycles(crawl: Path) -> list[int]:

@@ -9,7 +9,7 @@ from contract.crawl_folder import create
 from supervise.demo import SETTINGS
 from supervise.seed import leave
 from synthweb import Web
-from tests.pipeline.judge import ROOT, RULES, assert_truth
+from tests.pipeline.judge import ROOT, RULES, assert_truth, run
 
 WEB_SEED, WEB_SERVERS = 8, 4
 FORKS_OF_A_RUNNING_CRAWL = 2
@@ -23,10 +23,6 @@ def web(synthetic_web, tmp_path):
     web = Web(WEB_SEED, WEB_SERVERS, port)
     leave(tmp_path / "crawl", [*web.seeds(), *sorted(web.truth(RULES))])  # all of it, so that few cycles are left to the end
     return web
-
-
-def run(*command) -> subprocess.CompletedProcess:
-    return subprocess.run([ROOT / "bin" / command[0], *map(str, command[1:])], capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
 
 def crawl_command(crawl: Path, *limits) -> tuple:

@@ -1,7 +1,6 @@
 """A crawl that lost its whole R: every block is made again from the tables of its cycles, and the crawl goes on."""
 
 import shutil
-import subprocess
 
 from contract import names
 from contract.crawl_folder import create, open_folder
@@ -9,13 +8,9 @@ from contract.log import GROW, replay
 from supervise.demo import SETTINGS
 from supervise.seed import leave
 from synthweb import Web
-from tests.pipeline.judge import ROOT
+from tests.pipeline.judge import run
 
 WEB_SEED, WEB_SERVERS = 8, 14
-
-
-def run(*command) -> subprocess.CompletedProcess:
-    return subprocess.run([ROOT / "bin" / command[0], *map(str, command[1:])], capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
 
 def test_all_of_r_is_made_again_and_the_crawl_goes_on(synthetic_web, tmp_path):

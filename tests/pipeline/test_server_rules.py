@@ -1,6 +1,5 @@
 """Small budgets on a whole web: the books agree, no server passes its budget, and bin/why names the rule."""
 
-import subprocess
 
 import numpy as np
 
@@ -13,14 +12,10 @@ from storage.tables import column, read_table
 from supervise.demo import SETTINGS
 from supervise.seed import leave
 from synthweb import Web
-from tests.pipeline.judge import ROOT, committed_cycles
+from tests.pipeline.judge import committed_cycles, run
 
 WEB_SEED, WEB_SERVERS = 8, 14
 BUDGETS = {"server_max_urls": 8, "domain_max_urls": 10, "prefix_from_urls": 0, "prefix_max_urls": 1, "query_max_urls": 1}
-
-
-def run(*command) -> subprocess.CompletedProcess:
-    return subprocess.run([ROOT / "bin" / command[0], *map(str, command[1:])], capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
 
 def test_a_web_with_small_budgets(synthetic_web, tmp_path):

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage import columns, frames, tables, text_segments
-from storage.arrays import find_in_sorted, interleave, merge_sorted, open_array, rank_in_run, starts_of_runs, write_array
+from storage.arrays import find_in_sorted, interleave, merge_sorted, open_array, rank_in_run, starts_of_runs
 from storage.errors import Damaged, UnknownFormat
 from storage.frame_index import pack_index
 
@@ -45,7 +45,7 @@ def test_runs():
 
 @pytest.mark.parametrize("rows", [0, 1, 1000])
 def test_columns_come_back(tmp_path, rows):
-    write_array(tmp_path / "x.npy", np.arange(rows, dtype="u8"))
+    np.save(tmp_path / "x.npy", np.arange(rows, dtype="u8"))
     assert open_array(tmp_path / "x.npy", "u8").tolist() == list(range(rows))
     with pytest.raises(Damaged, match="expected a column of u4"):
         open_array(tmp_path / "x.npy", "u4")
