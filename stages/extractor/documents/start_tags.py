@@ -14,11 +14,13 @@ thing that does not fit ends it.
 
 import re
 import sys
+from collections import Counter
 from functools import lru_cache
 from typing import NamedTuple
 
 IS_RE_RIGHT = sys.version_info >= (3, 11, 5)  # before, a possessive group that failed half-way stayed there (CPython issue 106052): no page is plain
 
+BLOCK_LINKS_MAX = 50  # each is looked for in the whole page
 SOURCES_REMEMBERED, SOURCE_REMEMBERED_MAX_BYTES = 1 << 12, 500
 
 _W = rb"[ \t\n\f\r]"
@@ -77,14 +79,14 @@ _PARTS[b"content"] = inline("link", 2)  # as in <a><code><span>text</span></code
 _PARTS[b"blocks"] = rb"(?:%s|<div%s%s%s%s</div>)%s" % (
     blocks("outer"), _PARTS[b"any"], _PARTS[b"end"], blocks("inner"), _SOME, _SOME)
 _PATTERN = (
-    rb'(?P<passed>[^<]*+(?:<(?:/(?!form)[a-z][a-z0-9]*+%(w)s*+>|%(silent)s(?:>| (?:class|id)="[^"]*+">|%(unlinked)s%(end)s)|a%(no_href)s%(end)s'
-    rb"|!--(?!-?>)(?:[^-]++|-(?!-))*+-->|![dD][oO][cC][tT][yY][pP][eE][^>]*+>|\?[^>]*+>|%(choice)s|%(drawing)s)[^<]*+)*+)"
-    rb"""(?:<(?P<a>a)(?P<before>%(no_href)s)%(w)s++href%(w)s*+=%(w)s*+(?:"(?P<double>[^"]*+)"|(?P<other>%(value)s))(?:>|(?P<after>%(any)s)%(end)s)"""
+    rb'[^<]*+(?:<(?:/(?!form)[a-z][a-z0-9]*+%(w)s*+>|%(silent)s(?:>| (?:class|id)="[^"]*+">|%(unlinked)s%(end)s)|a%(no_href)s%(end)s'
+    rb"|!--(?!-?>)(?:[^-]++|-(?!-))*+-->|![dD][oO][cC][tT][yY][pP][eE][^>]*+>|\?[^>]*+>|%(choice)s|%(drawing)s)[^<]*+)*+"
+    rb"""(?:(?P<a><a(?P<before>%(no_href)s)%(w)s++href%(w)s*+=%(w)s*+(?:"(?P<double>[^"]*+)"|(?P<other>%(value)s))(?:>|(?P<after>%(any)s)%(end)s))"""
     rb"(?:(?=[^<]*+</a>)|(?=%(content)s</a>)|(?=(?P<blocks>%(blocks)s</a>)))|<(?P<told>%(told)s)(?P<of_told>%(any)s)%(end)s"
     rb"|<(?P<raw>%(raw)s)(?P<of_raw>%(any)s)%(end)s(?P<text>(?:[^<]++|<(?!/(?i:%(raw)s)[ \t\n\f\r/>]|!--))*+)</(?P=raw)%(w)s*+>"
     rb"|<(?P<form_end>/form)>|\Z|(?P<rest>[\s\S]++))"
 ) % _PARTS
-_NEXT = re.compile(_PATTERN.replace(b"?P<passed>", b"?:", 1))  # to keep what is passed takes an eighth more time, and few pages need it
+_NEXT = re.compile(_PATTERN)
 _A, _BEFORE, _DOUBLE, _OTHER, _AFTER, _BLOCKS, _TOLD, _OF_TOLD, _RAW, _OF_RAW, _TEXT, _FORM_END, _REST = (
     _NEXT.groupindex[name] - 1 for name in "a before double other after blocks told of_told raw of_raw text form_end rest".split()
 )
@@ -120,7 +122,7 @@ def read_plain(html: bytes) -> PlainPage:
     if any([tag[_REST] for tag in found[-2:]]) or b"\0" in html:  # an empty tag at the end follows the last one
         raise NotPlain
     anchors = [tag for tag in found if tag[_A]]
-    if any([tag[_BLOCKS] for tag in anchors]) and not are_paragraphs_closed(find_with_passed(html)):
+    if any([tag[_BLOCKS] for tag in anchors]) and not are_paragraphs_closed(html, [tag[_A] + tag[_BLOCKS] for tag in anchors if tag[_BLOCKS]]):
         raise NotPlain
     sources = [tag[_BEFORE] + tag[_AFTER] for tag in anchors]
     nofollow = list(map(is_nofollow, sources)) if b"rel" in b"\n".join(sources) else [False] * len(sources)
@@ -132,27 +134,24 @@ def read_plain(html: bytes) -> PlainPage:
     return PlainPage(decode_values([tag[_DOUBLE] or strip_quotes(tag[_OTHER]) for tag in anchors]), nofollow, tags)
 
 
-def find_with_passed(html: bytes) -> list[tuple]:
-    return re.compile(_PATTERN).findall(html)  # which re remembers; to compile it at once would make every start longer
-
-
-def are_paragraphs_closed(found: list[tuple]) -> bool:
-    """Of tags with what was passed before each: whether links that hold blocks stand where no paragraph is open that a block would end: as the first thing in a <div>, which
-    has ended it, or behind another such link."""
-    before = b""  # what the link before holds, if it holds blocks
-    for passed, *tag in found:
-        if blocks := tag[_BLOCKS]:
-            is_next = before and passed.startswith(before) and b"<" not in passed[len(before):]
-            if not is_next and not is_within_div(passed):
-                return False
-        before = blocks
+def are_paragraphs_closed(html: bytes, links: list[bytes]) -> bool:
+    """Whether links that hold blocks stand where no paragraph is open that a block would end: as the first thing in a <div>, which has
+    ended it, or behind another such link. They are given as they stand in the page; what may stand in a comment too is not found."""
+    if len(links) > BLOCK_LINKS_MAX or any([html.count(link) != count for link, count in Counter(links).items()]):
+        return False
+    end = 0  # of the link before
+    for link in links:
+        start = html.index(link, end)
+        if not (end and b"<" not in html[end:start]) and not is_within_div(html, start):
+            return False
+        end = start + len(link)
     return True
 
 
-def is_within_div(passed: bytes) -> bool:
-    """Whether the last tag of what was passed over begins a <div>; a comment, or a value, that holds such a tag has a > behind it."""
-    return (_DIV.fullmatch(passed, max(passed.rfind(b"<"), 0)) is not None
-            and b"<?" not in passed and b"<!d" not in passed.lower())  # but for these
+def is_within_div(html: bytes, end: int) -> bool:
+    """Whether the last tag before `end` begins a <div>; a comment, or a value, that holds such a tag has a > behind it, and <? and <!doctype a < before."""
+    start = max(html.rfind(b"<", 0, end), 0)
+    return _DIV.fullmatch(html, start, end) is not None and b"<" not in html[html.rfind(b">", 0, start) + 1:start]
 
 
 def read_attributes(source: bytes) -> dict[str, str]:
