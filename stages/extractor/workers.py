@@ -21,6 +21,7 @@ import signal
 import struct
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import count
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import NamedTuple
@@ -42,6 +43,7 @@ _FAILED, _OUT_OF_MEMORY = 1, 3  # exit codes of workers
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _M_TRIM_THRESHOLD = -1  # mallopt(3)
 TRIM_BYTES = 64 << 20  # memory of a page's tree is kept for the next page's, not given back: a quarter of the time to parse
+COLLECT_EVERY_CHUNKS = 32  # some 2,000 pages
 _OFFSET = struct.Struct("<q")
 _NOWHERE = -1
 
@@ -68,6 +70,7 @@ class Worker:
         self.process = os.fork()
         if not self.process:
             gc.freeze()  # what came with the fork is not walked, so not copied, nor ended here: its threads are not ours
+            gc.disable()  # a page makes thousands of objects and no cycles; serve() looks for those now and then
             code = 0
             try:
                 for descriptor in (self.connection, *(other.connection for other in others)):
@@ -130,8 +133,10 @@ def set_bounds(parent: int, data_max_bytes: int) -> None:
 def serve(connection: Connection, place: mmap.mmap, page_max_s: float, reading: Reading) -> None:
     """The life of a worker: chunks in, results out, until the socket is closed."""
     readers: dict[str, PageReader] = {}
-    while True:
+    for number in count(1):
         chunk, poison = connection.recv()
+        if number % COLLECT_EVERY_CHUNKS == 0:
+            gc.collect()
         try:
             if chunk.name not in readers:
                 readers.clear()  # files come one after another
