@@ -30,6 +30,14 @@ class Document:
         link = (kind, text, nofollow)
         self.others[link] = self.others.get(link, 0) + 1
 
+    def join(self, other: "Document") -> None:
+        """Takes what a part of the document says that comes after all others: links, what they are relative to, what is asked of robots."""
+        for link, count in other.others.items():
+            self.others[link] = self.others.get(link, 0) + count
+        self.base = other.base if self.base is None else self.base
+        self.canonical = other.canonical if self.canonical is None else self.canonical
+        self.noindex, self.nofollow = self.noindex or other.noindex, self.nofollow or other.nofollow
+
     @property
     def links(self) -> dict[tuple[int, str, bool], int]:
         """All links, each with its occurrences, in the order of their first ones."""

@@ -6,7 +6,8 @@ The one place that imports selectolax. Links are those that a browser without sc
 
 import re
 from collections import Counter
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from stages.extractor.documents.start_tags import NotPlain, PlainPage, decode_te
 
 TYPES = ("text/html", "application/xhtml+xml")
 ANCHOR_MAX_CHARACTERS = 200
+TAGS_REMEMBERED, TAG_REMEMBERED_MAX_BYTES = 1 << 12, 500
 LANGUAGE_MAX_CHARACTERS = 35  # RFC 5646 4.4.1: what every reader must have room for
 
 _SOURCES: dict[str, tuple[tuple[str, int], ...]] = {  # tag: attributes that hold a link, and its kind
@@ -104,26 +106,60 @@ def read(content: bytes, charset: str, options: Options = Options()) -> Document
 
 def take_plain(page: PlainPage, options: Options) -> Document:
     """What a page in plain markup says: the same that its tree would; NotPlain where that is not sure."""
-    reading = Reading(options, 0)
+    reading, say = Reading(options, 0), sayings(options)
+    document = reading.document
     reading.add_anchors(page.hrefs, page.nofollow)
-    metas, canonical = [], 0
+    late, canonical = [], 0
     for name, source, text in page.tags:
         if name == b"title":
-            reading.document.title = shorten(decode_text(text))
+            document.title = shorten(decode_text(text))
         elif name == b"html":
-            reading.document.language = language_of(read_attributes(source))
-        elif reading.may_ask(source) if name == b"meta" else _MAY_LINK.search(source):
-            tag, attributes = name.decode(), read_attributes(source)
-            if not _LINKS.isdisjoint(attributes) or _RARE_LINKS.get(tag) in attributes:
-                reading.take_element(tag, attributes)
-                canonical += tag == "link" and relation_of(attributes) == CANONICAL
-            elif tag == "meta":
-                metas.append(attributes)
-    for attributes in metas:  # as select_of_document() has them
-        reading.take_element("meta", attributes)
+            document.language = language_of(read_attributes(source))
+        elif (said := say(name, source)) is not None:
+            canonical += said.names_canonical
+            if said.is_late:
+                late.append(said.document)
+            else:
+                document.join(said.document)
+    for said_late in late:
+        document.join(said_late)
     if canonical > 1:
         raise NotPlain  # tables may change the order in which they stand
-    return reading.document
+    return document
+
+
+class Saying(NamedTuple):
+    """What one tag of a page says."""
+
+    document: Document
+    is_late: bool  # comes after what others say, as select_of_document() has it
+    names_canonical: bool
+
+
+@lru_cache(1)
+def sayings(options: Options) -> Callable[[bytes, bytes], Saying | None]:
+    """What tags say, found once: they repeat over the pages of a site."""
+    remembered = lru_cache(TAGS_REMEMBERED)(partial(read_tag, options))
+    return lambda name, source: remembered(name, source) if len(source) <= TAG_REMEMBERED_MAX_BYTES else read_tag(options, name, source)
+
+
+def read_tag(options: Options, name: bytes, source: bytes) -> Saying | None:
+    """What a tag says by its name and the source of its attributes; none where it is nothing."""
+    if not (may_ask(source, options.agent) if name == b"meta" else _MAY_LINK.search(source)):
+        return None
+    tag, attributes = name.decode(), read_attributes(source)
+    has_link = not _LINKS.isdisjoint(attributes) or _RARE_LINKS.get(tag) in attributes
+    if not has_link and tag != "meta":
+        return None
+    reading = Reading(options, 0)
+    reading.take_element(tag, attributes)
+    return Saying(reading.document, not has_link, tag == "link" and relation_of(attributes) == CANONICAL)
+
+
+def may_ask(source: bytes, agent: str) -> bool:
+    """Whether attributes may be those of a <meta> that asks something of us, by their source."""
+    plain = source.lower()
+    return b"&" in plain or b"refresh" in plain or b"robots" in plain or agent.encode() in plain
 
 
 def read_tree(content: bytes, options: Options = Options()) -> Document:
@@ -187,7 +223,6 @@ class Reading:
         self._options = options
         self._anchors_room = 2 * page_bytes  # links that stand in each other have the same words many times
         self._robots = ("robots", options.agent)
-        self._agent = options.agent.encode()
         self.document = Document()
         self._has_title = False
 
@@ -224,11 +259,6 @@ class Reading:
                 if tag == "script" and self._options.inline_scripts and "src" not in node.attributes:
                     for text in find_links(node.text()):
                         self.document.add(DATA, text)
-
-    def may_ask(self, source: bytes) -> bool:
-        """Whether attributes may be those of a <meta> that asks something of us, by their source."""
-        plain = source.lower()
-        return b"&" in plain or b"refresh" in plain or b"robots" in plain or self._agent in plain
 
     def take_element(self, tag: str, attributes: dict[str, str | None]) -> None:
         if tag == "meta":

@@ -15,13 +15,11 @@ thing that does not fit ends it.
 import re
 import sys
 from collections import Counter
-from functools import lru_cache
 from typing import NamedTuple
 
 IS_RE_RIGHT = sys.version_info >= (3, 11, 5)  # before, a possessive group that failed half-way stayed there (CPython issue 106052): no page is plain
 
 BLOCK_LINKS_MAX = 50  # each is looked for in the whole page
-SOURCES_REMEMBERED, SOURCE_REMEMBERED_MAX_BYTES = 1 << 12, 500
 
 _W = rb"[ \t\n\f\r]"
 _VALUE = rb"""(?:"[^"]*+"|'[^']*+'|[^ \t\n\f\r"'=<>`]++)"""
@@ -79,16 +77,16 @@ _PARTS[b"content"] = inline("link", 2)  # as in <a><code><span>text</span></code
 _PARTS[b"blocks"] = rb"(?:%s|<div%s%s%s%s</div>)%s" % (
     blocks("outer"), _PARTS[b"any"], _PARTS[b"end"], blocks("inner"), _SOME, _SOME)
 _PATTERN = (
-    rb'[^<]*+(?:<(?:/(?!form)[a-z][a-z0-9]*+%(w)s*+>|%(silent)s(?:>| (?:class|id)="[^"]*+">|%(unlinked)s%(end)s)|a%(no_href)s%(end)s'
+    rb'[^<]*+(?:<(?:/(?!form)[a-z][a-z0-9]*+%(w)s*+>|%(silent)s(?:>| (?:class|id)="[^"]*+">|%(unlinked)s%(end)s)|a(?! href=)%(no_href)s%(end)s'
     rb"|!--(?!-?>)(?:[^-]++|-(?!-))*+-->|![dD][oO][cC][tT][yY][pP][eE][^>]*+>|\?[^>]*+>|%(choice)s|%(drawing)s)[^<]*+)*+"
-    rb"""(?:(?P<a><a(?P<before>%(no_href)s)%(w)s++href%(w)s*+=%(w)s*+(?:"(?P<double>[^"]*+)"|(?P<other>%(value)s))(?:>|(?P<after>%(any)s)%(end)s))"""
+    rb"""(?:(?P<a><a%(no_href)s%(w)s++href%(w)s*+=%(w)s*+(?:"(?P<double>[^"]*+)"|(?P<other>%(value)s))(?:>|%(any)s%(end)s))"""
     rb"(?:(?=[^<]*+</a>)|(?=%(content)s</a>)|(?=(?P<blocks>%(blocks)s</a>)))|<(?P<told>%(told)s)(?P<of_told>%(any)s)%(end)s"
     rb"|<(?P<raw>%(raw)s)(?P<of_raw>%(any)s)%(end)s(?P<text>(?:[^<]++|<(?!/(?i:%(raw)s)[ \t\n\f\r/>]|!--))*+)</(?P=raw)%(w)s*+>"
     rb"|<(?P<form_end>/form)>|\Z|(?P<rest>[\s\S]++))"
 ) % _PARTS
 _NEXT = re.compile(_PATTERN)
-_A, _BEFORE, _DOUBLE, _OTHER, _AFTER, _BLOCKS, _TOLD, _OF_TOLD, _RAW, _OF_RAW, _TEXT, _FORM_END, _REST = (
-    _NEXT.groupindex[name] - 1 for name in "a before double other after blocks told of_told raw of_raw text form_end rest".split()
+_A, _DOUBLE, _OTHER, _BLOCKS, _TOLD, _OF_TOLD, _RAW, _OF_RAW, _TEXT, _FORM_END, _REST = (
+    _NEXT.groupindex[name] - 1 for name in "a double other blocks told of_told raw of_raw text form_end rest".split()
 )
 _DIV = re.compile(rb"<div%(any)s%(end)s[^<>]*+" % _PARTS)
 _ATTRIBUTE = re.compile(r"""([a-z0-9_:@.-]++)(?:[ \t\n\f\r]*+=[ \t\n\f\r]*+(?:"([^"]*+)"|'([^']*+)'|([^ \t\n\f\r"'=<>`]++)))?+""")
@@ -102,16 +100,10 @@ class NotPlain(Exception):
     """A page whose tree must be built."""
 
 
-class Tag(NamedTuple):
-    name: bytes
-    source: bytes  # of its attributes
-    text: bytes  # of elements that hold no markup
-
-
 class PlainPage(NamedTuple):
     hrefs: list[str]  # of <a href>
     nofollow: list[bool]  # whether each is marked so
-    tags: list[Tag]  # others, which may have links or say something of the page
+    tags: list[tuple[bytes, bytes, bytes]]  # others, which may have links or say something of the page: name, source of the attributes, text of those that hold no markup
 
 
 def read_plain(html: bytes) -> PlainPage:
@@ -124,10 +116,10 @@ def read_plain(html: bytes) -> PlainPage:
     anchors = [tag for tag in found if tag[_A]]
     if any([tag[_BLOCKS] for tag in anchors]) and not are_paragraphs_closed(html, [tag[_A] + tag[_BLOCKS] for tag in anchors if tag[_BLOCKS]]):
         raise NotPlain
-    sources = [tag[_BEFORE] + tag[_AFTER] for tag in anchors]
-    nofollow = list(map(is_nofollow, sources)) if b"rel" in b"\n".join(sources) else [False] * len(sources)
-    tags = [Tag(tag[_TOLD] or tag[_RAW] or tag[_FORM_END], tag[_OF_TOLD] or tag[_OF_RAW], tag[_TEXT]) for tag in found if not tag[_A]]
-    names = [tag.name for tag in tags]
+    sources = [tag[_A] for tag in anchors]
+    nofollow = list(map(is_nofollow, sources)) if b"rel" in b"".join(sources) else [False] * len(sources)
+    tags = [(tag[_TOLD] or tag[_RAW] or tag[_FORM_END], tag[_OF_TOLD] or tag[_OF_RAW], tag[_TEXT]) for tag in found if not tag[_A]]
+    names = [name for name, _, _ in tags]
     forms = [name for name in names if name in (b"form", b"/form")]
     if any([names.count(name) > 1 for name in _ONCE]) or (b"form", b"form") in zip(forms, forms[1:]):
         raise NotPlain
@@ -155,20 +147,15 @@ def is_within_div(html: bytes, end: int) -> bool:
 
 
 def read_attributes(source: bytes) -> dict[str, str]:
-    """Attributes by name; the first of a name counts. Tags repeat over the pages of a site, so what short ones say is remembered."""
-    return _remembered_attributes(source) if len(source) <= SOURCE_REMEMBERED_MAX_BYTES else _parse_attributes(source)
-
-
-def _parse_attributes(source: bytes) -> dict[str, str]:
+    """Attributes by name; the first of a name counts."""
     pairs = [(name, double or single or bare) for name, double, single, bare in reversed(_ATTRIBUTE.findall(source.decode()))]
     return dict(pairs) if b"&" not in source and b"\r" not in source else {name: decode_value(value) for name, value in pairs}
 
 
-_remembered_attributes = lru_cache(SOURCES_REMEMBERED)(_parse_attributes)
-
-
-def is_nofollow(source: bytes) -> bool:
-    return b"rel" in source and "nofollow" in read_attributes(source).get("rel", "").lower().split()
+def is_nofollow(link: bytes) -> bool:
+    """Whether a tag <a ...> says so."""
+    may_be = b"rel" in link and (b"nofollow" in link.lower() or b"&" in link)  # to read all attributes takes longer
+    return may_be and "nofollow" in read_attributes(link[len(b"<a"):]).get("rel", "").lower().split()
 
 
 def strip_quotes(value: bytes) -> bytes:
@@ -178,7 +165,9 @@ def strip_quotes(value: bytes) -> bytes:
 def decode_values(values: list[bytes]) -> list[str]:
     joined = b"\n".join(values)
     texts = joined.decode().split("\n") if joined.count(b"\n") == len(values) - 1 else [value.decode() for value in values]
-    return [decode_value(text) for text in texts] if b"&" in joined or b"\r" in joined else texts
+    if b"\r" in joined:
+        raise NotPlain
+    return [decode_value(text) if "&" in text else text for text in texts] if b"&" in joined else texts
 
 
 def decode_value(text: str) -> str:
