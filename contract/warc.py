@@ -38,6 +38,7 @@ _BASE32 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", np.uint8)
 DIGEST_LETTERS = 32  # for 160 bits
 
 
+_TIMES = re.compile(r"(\w+)=(\d{1,9})\b")
 _LENGTH = re.compile(r"[0-9]{1,40}")
 
 
@@ -99,7 +100,7 @@ def format_times(times_ms: dict[str, int]) -> str:
 
 
 def parse_times(text: str) -> dict[str, int]:
-    return {name: int(number) for name, number in re.findall(r"(\w+)=(\d{1,9})\b", text) if name in TIME_NAMES}
+    return {name: int(number) for name, number in _TIMES.findall(text) if name in TIME_NAMES}
 
 
 def write_headers(headers: list[tuple[str, str]]) -> str:

@@ -1,5 +1,7 @@
 """Rows gathered as columns and written as the tables that contract/tables.py declares."""
 
+from operator import itemgetter
+
 import numpy as np
 import pyarrow as pa
 
@@ -11,22 +13,19 @@ from storage.tables import column
 
 
 class Rows:
-    """Rows of a table keyed by URL, as one list a column."""
+    """Rows of a table keyed by URL."""
 
     def __init__(self, schema: pa.Schema):
         self._schema = schema
-        self._columns: list[list] = [[] for _ in schema]
+        self._rows: list[tuple] = []
+        self.append = self._rows.append
 
     def __len__(self) -> int:
-        return len(self._columns[0])
-
-    def append(self, row: tuple) -> None:
-        for values, value in zip(self._columns, row, strict=True):
-            values.append(value)
+        return len(self._rows)
 
     def table(self) -> pa.Table:
         """The rows in the order of every table keyed by URL; equal keys, if ever, in the order they came."""
-        arrays = [pa.array(values, field.type) for values, field in zip(self._columns, self._schema)]
+        arrays = [pa.array(list(map(itemgetter(place), self._rows)), field.type) for place, field in enumerate(self._schema)]
         return sort_by(pa.table(arrays, schema=self._schema), ORDER)
 
 

@@ -44,6 +44,8 @@ class Exchange(NamedTuple):
     @property
     def ready_at_ms(self) -> int:
         """Before this moment the server asked not to be asked; 0 where it did not."""
+        if not self.message.headers:
+            return 0
         wait_s = read_wait_s(self.message.status, self.message.get("retry-after"), self.ended_at_ms)
         return self.ended_at_ms + wait_s * 1000 if wait_s else 0
 
@@ -56,7 +58,7 @@ def read_exchange(record: Record, *, is_plain_final: bool) -> Exchange | None:
     """
     if record.type not in (*ANSWERS, "metadata"):
         return None
-    is_ours = any(record.get(name) for name in (FINAL, OUTCOME, ROBOTS))
+    is_ours = bool(record.get(FINAL) or record.get(OUTCOME) or record.get(ROBOTS))
     if record.type == "metadata" and not is_ours:
         return None
     url = canonicalise(record.url.removeprefix("<").removesuffix(">"))  # WARC 1.0 writers put brackets around

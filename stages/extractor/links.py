@@ -19,7 +19,7 @@ from contract.url import OTHER_SCHEME, UNPARSABLE, server_of
 from stages.extractor.answer import Answer
 from stages.extractor.document import A, Document
 from stages.extractor.scope import PAGE_LINKS, TRAPS, Scope
-from stages.extractor.targets import Near, Target, Targets, base_at
+from stages.extractor.targets import Near, Target, Targets, base_at, without_fragment
 
 REPEATED, KIND, NOFOLLOW, OUT_OF_SCOPE, TRAP, FOLLOWED = (
     "repeated_in_page", "kind_not_followed", "nofollow", "out_of_scope", "trap", "followed"
@@ -105,7 +105,7 @@ class LinkJudge:
 
     def _begin(self, hrefs: list[str], near: Near, nofollow: bool, gathered: Gathered) -> None:
         """What _gather() does, for the links that most are, in a fifth of the time."""
-        targets = list(map(near.__getitem__, hrefs))
+        targets = list(map(near.__getitem__, [without_fragment(text) if "#" in text else text for text in hrefs]))
         if not all([target.url for target in targets]):
             for target in targets:
                 if not target.url:

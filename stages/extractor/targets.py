@@ -19,7 +19,6 @@ URLS_REMEMBERED = 1 << 16
 TEXTS_REMEMBERED = 1 << 16  # of all folders together, the folders counted too
 TEXT_REMEMBERED_MAX_CHARACTERS = 500  # images in data: URLs would fill the memory ...
 URL_REMEMBERED_MAX_CHARACTERS = 500  # ... and so would long bases; what a worker remembers must not decide which page fits into it
-_OWN = frozenset(("", "#"))  # how texts begin that lead to the page itself
 # Paths and queries that a URL parser leaves as they are, unless they hold steps (./, ../).
 _PLAIN = re.compile(r"/?[A-Za-z0-9_~-][A-Za-z0-9_.~/-]*+(?:\?[A-Za-z0-9_.~=&/-]++)?+")
 
@@ -46,17 +45,23 @@ def base_at(url: str) -> Base:
     return Base(url, server_of(url) + "/", url.partition("?")[0].rpartition("/")[0] + "/")
 
 
-class Near(dict[str, Target]):
-    """Where texts lead from a page: what is remembered of its folder; on other texts Targets.find() is asked."""
+def without_fragment(text: str) -> str:
+    """The text of a link, which leads to the same place; a blank before the # would become the end of the text, and be dropped."""
+    place = text.find("#")
+    return text[:place] if place == 0 or place > 0 and text[place - 1] > " " else text
 
-    __slots__ = ("_targets", "_base", "_charset", "_own")
+
+class Near(dict[str, Target]):
+    """Where texts without fragments lead from a page: what is remembered of its folder; on other texts Targets.find() is asked."""
+
+    __slots__ = ("_targets", "_base", "_charset")
 
     def set_page(self, targets: "Targets", base: Base, charset: str) -> None:
         self._targets, self._base, self._charset = targets, base, charset
-        self._own = targets.find("", base, charset)
+        self[""] = targets.find("", base, charset)
 
     def __missing__(self, text: str) -> Target:
-        return self._own if text[:1] in _OWN else self._targets.find(text, self._base, self._charset)
+        return self._targets.find(text, self._base, self._charset)
 
 
 class Targets:
@@ -88,7 +93,8 @@ class Targets:
 
     def find(self, text: str, base: Base, charset: str) -> Target:
         """Where the text of a link leads, in a page of that encoding."""
-        if text[:1] in _OWN:
+        text = without_fragment(text)
+        if not text:
             return self._at(self._canonical.fold(base.url))
         if not text.isascii():
             return self._find(to_page_query(text, charset), base.url)
@@ -99,14 +105,12 @@ class Targets:
         near = self._near.get(base.folder)
         if near is None:
             near = self._near[base.folder] = Near()
-        place = text.find("#")
-        if place > 0 and text[place - 1] > " ":  # a blank before it would become the end of the text, and be dropped
-            target = near.get(text[:place]) or self._near_find(text[:place], base)
-        else:
+        target = near.get(text)
+        if target is None:
             target = self._near_find(text, base)
-        if len(target.url) <= URL_REMEMBERED_MAX_CHARACTERS:
-            near[text] = target
-            self._remembered += 1
+            if len(target.url) <= URL_REMEMBERED_MAX_CHARACTERS:
+                near[text] = target
+                self._remembered += 1
         return target
 
     def _near_find(self, text: str, base: Base) -> Target:

@@ -98,13 +98,14 @@ def test_a_url_is_judged_once(monkeypatch):
 def test_what_is_remembered_is_bounded(monkeypatch):
     """Neither long texts, which would fill the memory, nor what is relative to more than the folder; and all is forgotten in time."""
     monkeypatch.setattr(targets_module, "TEXT_REMEMBERED_MAX_CHARACTERS", 10)
-    monkeypatch.setattr(targets_module, "TEXTS_REMEMBERED", 3)
+    monkeypatch.setattr(targets_module, "TEXTS_REMEMBERED", 2)
     targets, base = make_targets(), base_at(PAGE)
     for text in ("a", "b" * 20, "?q", "#f", "", " c", "mailto:d", "../e", "http:?q", "/\u00e9", "/f#g"):
         assert targets.find(text, base, "utf-8") == targets.find(text, base, "utf-8")
-    assert set(targets.near(base)) == set()  # more than three were found: begun anew
+    assert set(targets.near(base)) == {""}  # more than two were found: begun anew, with where the page itself lies
     targets.find("a", base, "utf-8")
-    assert set(targets.near(base)) == {"a"} and targets.near(base_at("http://other.org/")) == {}
+    targets.find("a#b", base, "utf-8")
+    assert set(targets.near(base)) == {"", "a"} and set(targets.near(base_at("http://other.org/"))) == {""}
 
 
 def test_what_is_remembered_is_what_was_found():
