@@ -178,6 +178,8 @@ def to_utf_8(body: bytes, charset: str) -> bytes:
 
 
 def is_whole_utf_8(body: bytes) -> bool:
+    if body.isascii():
+        return True
     try:
         body.decode("utf-8")
     except UnicodeDecodeError:

@@ -16,6 +16,8 @@ from stages.extractor.documents.start_tags import IS_RE_RIGHT, NotPlain, read_pl
     ('<a href="x"><code class="c"><span>t</span></code></a> <a href="y">u</a>', ["x", "y"]),
     ('<!-- <a href="x">t</a> --><a href="y">u</a>', ["y"]), ('<script>"<a href=x>"</script><a href="y">u</a>', ["y"]),
     ('<div><a href="x"><p>t</p></a> <a href="y"><div><h2>u</h2></div></a></div>', ["x", "y"]),
+    ('<P>a<BR><Code>b</CODE><a href="y">u</a></P>', ["y"]), ('<svg><text x="1">t<tspan>u</tspan></text></svg><a href="y">u</a>', ["y"]),
+    ('<!--<a href="x"><p>t</p></a>--><div><a href="y"><p>t</p></a></div>', ["y"]),
     ('<svg viewBox="0"><path d="M"/></svg><select><option>o</select><a href="y">u</a>', ["y"]),
 ])
 def test_plain(html, hrefs):
@@ -25,9 +27,10 @@ def test_plain(html, hrefs):
 
 
 @pytest.mark.parametrize("html", [
-    "<", "a < b", "<p", "<P>", "<a href>", "<a HREF=x>t</a>", "<a href=>t</a>", '<a href="x"title="y">t</a>', '<a/href="x">t</a>', "<a href=x>", "<unknown>",
+    "<", "a < b", "<p", "<P x>", "<A>", "<TITLE>t</TITLE>", "<a href=x>t</A>", "<a href=x><B>t</B></a>", "</FORM>", "<a href>", "<a HREF=x>t</a>", "<a href=>t</a>", '<a href="x"title="y">t</a>', '<a/href="x">t</a>', "<a href=x>", "<unknown>",
     "<a href=x><p>t</a>", "<p><a href=x><div>t</div></a>", "<div><a href=x><div>t</a></div>", '<p title="<div>"><a href=x><p>t</p></a>',
     "<p><?x <div><a href=x><p>t</p></a>", "<p><!--<div>--><a href=x><p>t</p></a>", "<div><a href=x>t</a><p><a href=y><p>t</p></a>",
+    "<!--<div><a href=x><p>t</p></a>--><p><a href=x><p>t</p></a>", "<div><a href=x><p>t</p></a></div>" * 51,
     "<a href=x>t<a href=y>u</a></a>", "<b><a href=x>t</b></a>", "<a href=x><b>t</a></b>", "<a href=x><span>t</b></a>",
     "<svg><a href=x>t</a></svg>", "<svg><title>t</title></svg>", "<math>", "<template>", "<frameset>", "<select><a href=x>t</a></select>",
     "<form><form>", "<html><html>", "<body><body>", "<title>a</title><title>b</title>", "<base href=x><base href=y>", "<td background=x>", "<q cite=x>",

@@ -2,8 +2,8 @@
 
 Theory. What a tree adds to the tags of a page is which of them count: its builder drops some (a form within a form, a cell outside of
 tables), makes others twice (a link that is still open where its paragraph ends), and tells the tokeniser which elements hold no markup.
-A page is plain where nothing of that can matter. Its tags are in lower case and of known names; it has no template, frame set or formula,
-and in drawings and <select> nothing but shapes and options; between <a href> and </a> stand only text, images and inline elements that
+A page is plain where nothing of that can matter. Its tags are of known names, and in lower case unless they say nothing to us; it has no
+template, frame set or formula, and in drawings and <select> nothing but shapes, words and options; between <a href> and </a> stand only text, images and inline elements that
 are closed there, or, where no paragraph is open, blocks of them; its comments, scripts and attributes are spelt so that there is one way
 to read them. Anything else, and be it a stray < or an unusual character reference, is NotPlain: then the tree is built. That both ways agree
 is what tests/property/test_start_tags.py shows, but for the order of links in tables that hold other things than cells: a tree has those first.
@@ -54,7 +54,7 @@ _PARTS = {
     b"unlinked": attributes("background", "cite", "formaction", "srcset"), b"no_href": attributes("href"),
 }
 _PARTS[b"choice"] = rb"select%(any)s%(end)s(?:[^<]++|</?(?:option|optgroup)%(any)s%(end)s)*+</select>" % _PARTS
-_PARTS[b"drawing"] = rb"svg%(drawn)s%(end)s(?:[^<]++|</?(?:path|g|circle|ellipse|rect|line|polyline|polygon)%(drawn)s%(end)s)*+</svg>" % _PARTS
+_PARTS[b"drawing"] = rb"svg%(drawn)s%(end)s(?:[^<]++|</?(?:path|g|circle|ellipse|rect|line|polyline|polygon|text|tspan)%(drawn)s%(end)s)*+</svg>" % _PARTS
 
 
 def inline(name: str, levels: int) -> bytes:
@@ -77,8 +77,9 @@ _PARTS[b"content"] = inline("link", 2)  # as in <a><code><span>text</span></code
 _PARTS[b"blocks"] = rb"(?:%s|<div%s%s%s%s</div>)%s" % (
     blocks("outer"), _PARTS[b"any"], _PARTS[b"end"], blocks("inner"), _SOME, _SOME)
 _PATTERN = (
-    rb'[^<]*+(?:<(?:/(?!form)[a-z][a-z0-9]*+%(w)s*+>|%(silent)s(?:>| (?:class|id)="[^"]*+">|%(unlinked)s%(end)s)|a(?! href=)%(no_href)s%(end)s'
-    rb"|!--(?!-?>)(?:[^-]++|-(?!-))*+-->|![dD][oO][cC][tT][yY][pP][eE][^>]*+>|\?[^>]*+>|%(choice)s|%(drawing)s)[^<]*+)*+"
+    rb'[^<]*+(?:<(?:/(?:a>|span>|div>|li>|code>|p>|(?!form)[a-z][a-z0-9]*+%(w)s*+>)|%(silent)s(?:>| class="[^"]*+">|%(unlinked)s%(end)s)'
+    rb'|a(?! href=| class="[^"]*+" href=)%(no_href)s%(end)s'
+    rb"|!--(?!-?>)(?:[^-]++|-(?!-))*+-->|![dD][oO][cC][tT][yY][pP][eE][^>]*+>|\?[^>]*+>|%(choice)s|%(drawing)s|/?(?=[A-Z])(?i:%(silent)s)>)[^<]*+)*+"
     rb"""(?:(?P<a><a%(no_href)s%(w)s++href%(w)s*+=%(w)s*+(?:"(?P<double>[^"]*+)"|(?P<other>%(value)s))(?:>|%(any)s%(end)s))"""
     rb"(?:(?=[^<]*+</a>)|(?=%(content)s</a>)|(?=(?P<blocks>%(blocks)s</a>)))|<(?P<told>%(told)s)(?P<of_told>%(any)s)%(end)s"
     rb"|<(?P<raw>%(raw)s)(?P<of_raw>%(any)s)%(end)s(?P<text>(?:[^<]++|<(?!/(?i:%(raw)s)[ \t\n\f\r/>]|!--))*+)</(?P=raw)%(w)s*+>"
