@@ -115,7 +115,7 @@ def take_plain(page: PlainPage, options: Options) -> Document:
             document.title = shorten(decode_text(text))
         elif name == b"html":
             document.language = language_of(read_attributes(source))
-        elif (said := say(name, source)) is not None:
+        elif (said := say(name, source) if len(source) <= TAG_REMEMBERED_MAX_BYTES else read_tag(options, name, source)) is not None:
             canonical += said.names_canonical
             if said.is_late:
                 late.append(said.document)
@@ -139,8 +139,7 @@ class Saying(NamedTuple):
 @lru_cache(1)
 def sayings(options: Options) -> Callable[[bytes, bytes], Saying | None]:
     """What tags say, found once: they repeat over the pages of a site."""
-    remembered = lru_cache(TAGS_REMEMBERED)(partial(read_tag, options))
-    return lambda name, source: remembered(name, source) if len(source) <= TAG_REMEMBERED_MAX_BYTES else read_tag(options, name, source)
+    return lru_cache(TAGS_REMEMBERED)(partial(read_tag, options))
 
 
 def read_tag(options: Options, name: bytes, source: bytes) -> Saying | None:

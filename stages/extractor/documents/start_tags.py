@@ -117,8 +117,8 @@ def read_plain(html: bytes) -> PlainPage:
     anchors = [tag for tag in found if tag[_A]]
     if any([tag[_BLOCKS] for tag in anchors]) and not are_paragraphs_closed(html, [tag[_A] + tag[_BLOCKS] for tag in anchors if tag[_BLOCKS]]):
         raise NotPlain
-    sources = [tag[_A] for tag in anchors]
-    nofollow = list(map(is_nofollow, sources)) if b"rel" in b"".join(sources) else [False] * len(sources)
+    links = [tag[_A] for tag in anchors]
+    nofollow = list(map(is_nofollow, links)) if may_be_nofollow(b"".join(links)) else [False] * len(links)
     tags = [(tag[_TOLD] or tag[_RAW] or tag[_FORM_END], tag[_OF_TOLD] or tag[_OF_RAW], tag[_TEXT]) for tag in found if not tag[_A]]
     names = [name for name, _, _ in tags]
     forms = [name for name in names if name in (b"form", b"/form")]
@@ -155,8 +155,12 @@ def read_attributes(source: bytes) -> dict[str, str]:
 
 def is_nofollow(link: bytes) -> bool:
     """Whether a tag <a ...> says so."""
-    may_be = b"rel" in link and (b"nofollow" in link.lower() or b"&" in link)  # to read all attributes takes longer
-    return may_be and "nofollow" in read_attributes(link[len(b"<a"):]).get("rel", "").lower().split()
+    return may_be_nofollow(link) and "nofollow" in read_attributes(link[len(b"<a"):]).get("rel", "").lower().split()
+
+
+def may_be_nofollow(links: bytes) -> bool:
+    """Whether one of the tags may say so: to read their attributes takes longer."""
+    return b"rel" in links and (b"nofollow" in links.lower() or b"&#" in links)
 
 
 def strip_quotes(value: bytes) -> bytes:
