@@ -120,19 +120,20 @@ def encode_record(kind: str, headers: list[tuple[str, str]], block: bytes) -> by
 
 def decode_record(data: bytes, offset: int, length: int, *, is_cut: bool = False) -> Record:
     """The record in a member's content, or, where that `is_cut`, as much of it as there is; ValueError says what is wrong with it."""
-    head, separator, rest = data.partition(b"\r\n\r\n")
-    if not separator or not head.startswith(b"WARC/1."):
+    end = data.find(RECORD_END)  # which ends headers too
+    if end < 0 or not data.startswith(b"WARC/1."):
         raise ValueError("expected a WARC 1 record, found something else")
-    headers = {}
-    for line in head.decode("utf-8", "replace").split("\r\n")[1:]:
+    headers, start = {}, end + len(RECORD_END)
+    for line in data[:end].decode("utf-8", "replace").split("\r\n")[1:]:
         name, colon, value = line.partition(":")
         if not colon:
             raise ValueError(f"expected a WARC header, found {line[:60]!r}")
         headers[name.strip().lower()] = value.strip()
     size = headers.get("content-length", "")
-    if not _LENGTH.fullmatch(size) or len(rest) != int(size) + 4 and not is_cut:
-        raise ValueError(f"expected Content-Length {size[:40] or 'missing'}, found {len(rest) - 4} bytes")
-    return Record(headers.get("warc-type", ""), headers, rest[:int(size)], offset, length)
+    found = len(data) - start - len(RECORD_END)
+    if not _LENGTH.fullmatch(size) or found != int(size) and not is_cut:
+        raise ValueError(f"expected Content-Length {size[:40] or 'missing'}, found {found} bytes")
+    return Record(headers.get("warc-type", ""), headers, data[start:start + int(size)], offset, length)
 
 
 class PageReader:

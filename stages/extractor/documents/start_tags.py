@@ -80,8 +80,8 @@ _PATTERN = (
     rb'[^<]*+(?:<(?:/(?:a>|span>|div>|li>|code>|p>|(?!form)[a-z][a-z0-9]*+%(w)s*+>)|%(silent)s(?:>| class="[^"]*+">|%(unlinked)s%(end)s)'
     rb'|a(?! href=| class="[^"]*+" href=)%(no_href)s%(end)s'
     rb"|!--(?!-?>)(?:[^-]++|-(?!-))*+-->|![dD][oO][cC][tT][yY][pP][eE][^>]*+>|\?[^>]*+>|%(choice)s|%(drawing)s|/?(?=[A-Z])(?i:%(silent)s)>)[^<]*+)*+"
-    rb"""(?:(?P<a><a%(no_href)s%(w)s++href%(w)s*+=%(w)s*+(?:"(?P<double>[^"]*+)"|(?P<other>%(value)s))(?:>|%(any)s%(end)s))"""
-    rb"(?:(?=[^<]*+</a>)|(?=%(content)s</a>)|(?=(?P<blocks>%(blocks)s</a>)))|<(?P<told>%(told)s)(?P<of_told>%(any)s)%(end)s"
+    rb"""(?:(?P<a><a(?:(?: class="[^"]*+")?+ href=|%(no_href)s%(w)s++href%(w)s*+=%(w)s*+)(?:"(?P<double>[^"]*+)"|(?P<other>%(value)s))(?:>|%(any)s%(end)s))"""
+    rb"(?:[^<]*+</a>|(?=%(content)s</a>)|(?=(?P<blocks>%(blocks)s</a>)))|<(?P<told>%(told)s)(?P<of_told>%(any)s)%(end)s"
     rb"|<(?P<raw>%(raw)s)(?P<of_raw>%(any)s)%(end)s(?P<text>(?:[^<]++|<(?!/(?i:%(raw)s)[ \t\n\f\r/>]|!--))*+)</(?P=raw)%(w)s*+>"
     rb"|<(?P<form_end>/form)>|\Z|(?P<rest>[\s\S]++))"
 ) % _PARTS
