@@ -115,7 +115,7 @@ class LinkJudge:
 
     def _gather(self, links: Iterable[tuple[tuple[int, str, bool], int]], near: Near, document: Document, gathered: Gathered) -> None:
         for (kind, text, marked), count in links:
-            target = near[text]
+            target = near[without_fragment(text)]
             if not target.url:
                 gathered.classes[target.rejected] += count
                 continue
@@ -130,28 +130,31 @@ class LinkJudge:
 
     def _close(self, url: str, depth: int, gathered: Gathered) -> Judged:
         targets, verdicts, classes = gathered.targets, gathered.verdicts, gathered.classes
-        rules = self._find_rules(url, depth, targets)
+        rules = self._find_rules(url, depth, gathered)
+        broken = [place for place, rule in enumerate(rules) if rule]
         rejected: dict[tuple[str, str], list] = {}
-        for place, rule in enumerate(rules) if any(rules) else ():
-            if rule and verdicts[place] == FOLLOWED:
-                verdicts[place] = TRAP if rule in TRAPS else OUT_OF_SCOPE
-                count_rejected(rejected, rule, targets[place])
+        for place in broken:
+            if verdicts[place] == FOLLOWED:
+                verdicts[place] = TRAP if rules[place] in TRAPS else OUT_OF_SCOPE
+                count_rejected(rejected, rules[place], targets[place])
         for verdict in set(verdicts):
             classes[verdict] += verdicts.count(verdict)
         inside = [target.server for target in targets].count(server_of(url))
         columns = (list(gathered.place), [target.key for target in targets], gathered.kinds, gathered.nofollow,
                    [verdict == FOLLOWED for verdict in verdicts], gathered.anchors)
-        if any(rules):
-            is_kept = [not rule or self._keeps_all and rule != PAGE_LINKS for rule in rules]
-            columns = tuple(list(compress(column, is_kept)) for column in columns)
+        if dropped := [place for place in broken if not self._keeps_all or rules[place] == PAGE_LINKS]:
+            is_kept = [True] * len(targets)
+            for place in dropped:
+                is_kept[place] = False
+            columns = tuple([list(compress(column, is_kept)) for column in columns])
         return Judged(*columns, classes, rejected, inside, len(targets) - inside)
 
-    def _find_rules(self, url: str, depth: int, targets: list[Target]) -> list[str]:
+    def _find_rules(self, url: str, depth: int, gathered: Gathered) -> list[str]:
         """The rule that rejects each target, or nothing; those of the page come after the target's own."""
-        rules = self._find_rules_but_size(url, depth, targets)
+        rules = self._find_rules_but_size(url, depth, gathered.targets)
         most_bytes = self._scope.page_links_max_bytes
-        if sum([len(target.url) for target in targets]) > most_bytes:
-            ends = accumulate(len(target.url) for target in targets)
+        if sum(map(len, gathered.place)) > most_bytes:
+            ends = accumulate(map(len, gathered.place))
             rules = [PAGE_LINKS if end > most_bytes else rule for rule, end in zip(rules, ends)]
         return rules
 

@@ -21,7 +21,7 @@ from stages.extractor.exchange import Exchange, read_exchange
 from stages.extractor.fingerprint import fingerprint
 from stages.extractor.links import Judged, LinkJudge
 from stages.extractor.scope import Scope
-from stages.extractor.targets import Base, Targets, base_at
+from stages.extractor.targets import Targets
 
 VALIDATOR_MAX_CHARACTERS = 1_000  # a longer ETag or Last-Modified is dropped: cut, it would never match
 URL_KEY = METADATA.get_field_index("url_key")
@@ -130,8 +130,8 @@ class Reading:
             server.domain_key, self._keys.of(url), server.key, url, file, record.offset, record.length, message.status, answer.type,
             answer.charset, record.get("WARC-Payload-Digest")[:DIGEST_MAX_CHARACTERS], digest_content(answer.content) if has_body else UNKNOWN_DIGEST,
             exchange.started_at_ms, *[times.get(name, 0) for name in TIME_NAMES], len(message.body) + missing_bytes, exchange.address,
-            validator(answer.etag), validator(answer.last_modified), self._resolve(answer.location, base_at(url)), bool(answer.reader), answer.reader,
-            answer.trouble, document.title, document.language, self._resolve(document.canonical, self._targets.base_of(url, document.base), answer.charset),
+            validator(answer.etag), validator(answer.last_modified), self._resolve(answer.location, url), bool(answer.reader), answer.reader,
+            answer.trouble, document.title, document.language, self._resolve(document.canonical, url, document.base, answer.charset),
             document.noindex, document.nofollow, judged.inside, judged.outside,
         )
         mark = fingerprint(document.text) if self._takes_fingerprints else 0
@@ -145,9 +145,9 @@ class Reading:
             urls |= {key: url for key, url in zip(judged.keys, judged.urls) if key not in told}
             told.update(judged.keys)
 
-    def _resolve(self, text: str | None, base: Base, charset: str = UTF_8) -> str:
-        """Where a text leads, or nothing."""
-        return self._targets.find(text, base, charset).url if text else ""
+    def _resolve(self, text: str | None, url: str, base: str | None = None, charset: str = UTF_8) -> str:
+        """Where a text of the answer for `url` leads, or nothing; `base` is what the document says that it is relative to."""
+        return self._targets.find(text, self._targets.base_of(url, base), charset).url if text else ""
 
 
 def lighten(message: HttpMessage) -> HttpMessage:
