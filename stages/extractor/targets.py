@@ -19,6 +19,7 @@ URLS_REMEMBERED = 1 << 16
 TEXTS_REMEMBERED = 1 << 16  # of all folders together, the folders counted too
 TEXT_REMEMBERED_MAX_CHARACTERS = 500  # images in data: URLs would fill the memory ...
 URL_REMEMBERED_MAX_CHARACTERS = 500  # ... and so would long bases; what a worker remembers must not decide which page fits into it
+_UP = "../"
 # Paths and queries that a URL parser leaves as they are, unless they hold steps (./, ../).
 _PLAIN = re.compile(r"/?[A-Za-z0-9_~-][A-Za-z0-9_.~/-]*+(?:\?[A-Za-z0-9_.~=&/-]++)?+")
 
@@ -115,11 +116,13 @@ class Targets:
 
     def _near_find(self, text: str, base: Base) -> Target:
         """The same of a text that leads to the same place from everywhere in a folder."""
-        folder, rest = base.folder, text
-        while rest.startswith("../"):
-            rest = rest[3:]
-            folder = folder[:folder.rindex("/", 0, -1) + 1] if len(folder) > len(base.root) else folder
-        if _PLAIN.fullmatch(rest) and "./" not in rest and ".?" not in rest and rest[-1] != "." and (rest is text or rest[0] != "/"):
+        folder, up = base.folder, 0
+        while text.startswith(_UP, up * len(_UP)):
+            up += 1
+        rest = text[up * len(_UP):]
+        if up:
+            folder = folder.rsplit("/", up + 1)[0] + "/" if up < folder.count("/") - base.root.count("/") else base.root
+        if _PLAIN.fullmatch(rest) and "./" not in rest and ".?" not in rest and rest[-1] != "." and (not up or rest[0] != "/"):
             url = base.root + rest[1:] if rest[0] == "/" else folder + rest
             if len(url) <= URL_MAX_BYTES:
                 return self._at(self._canonical.fold(url))
