@@ -1,5 +1,6 @@
 """What a turn absorbs, in memory: the job that every peer gets, and that the verifier's step does."""
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -14,15 +15,24 @@ class Batch:
     Keys are u64; between two cycles of the stream a URL may come twice. Collected ones are distinct and known before.
     """
 
-    def __init__(self, keys: np.ndarray, servers: np.ndarray, texts: pa.StringArray, collected: np.ndarray, collected_texts: pa.StringArray):
+    def __init__(self, keys: np.ndarray, servers: np.ndarray, make_texts: Callable[[], pa.StringArray], collected: np.ndarray,
+                 make_collected_texts: Callable[[], pa.StringArray]):
         self.keys = keys
         self.servers = servers  # u32, for the one peer that keeps a file a server
-        self.texts = texts
+        self._make_texts = make_texts  # which no peer needs while the next mark is filled up to
         self.collected = collected
-        self._collected_texts = collected_texts
+        self._make_collected_texts = make_collected_texts
 
     def __len__(self) -> int:
         return len(self.keys) + len(self.collected)
+
+    @cached_property
+    def texts(self) -> pa.StringArray:
+        return self._make_texts()
+
+    @cached_property
+    def collected_texts(self) -> pa.StringArray:
+        return self._make_collected_texts()
 
     @cached_property
     def lines(self) -> list[bytes]:
@@ -31,7 +41,7 @@ class Batch:
 
     @cached_property
     def collected_lines(self) -> list[bytes]:
-        return to_lines(self._collected_texts)
+        return to_lines(self.collected_texts)
 
 
 def to_lines(texts: pa.StringArray) -> list[bytes]:

@@ -8,7 +8,9 @@ import json
 import shutil
 import sys
 import time
+from bisect import bisect_left
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -123,19 +125,17 @@ class Contest:
         seen = self._seen_before(plan)
         for position, path in self._waiting():
             if position >= seen:
-                with np.load(path) as rows:
-                    pieces.append(self._slice(rows["server"], rows["number"], low, high))
+                pieces.append(self._slice(*np.load(path, mmap_mode="r"), low, high))
         server, number = (np.concatenate(parts) for parts in zip(*pieces))
         is_new = number >= self.stream.absorbed[server]
         news = np.unique(server[is_new].astype(np.uint64) << np.uint64(32) | number[is_new])
-        batch = Batch(self.stream.keys_of(server, number), server, self.stream.urls_of(server, number),
-                      collected.key, self.stream.urls_of(collected.server, collected.number))
+        batch = Batch(self.stream.keys_of(server, number), server, partial(self.stream.urls_of, server, number),
+                      collected.key, partial(self.stream.urls_of, collected.server, collected.number))
         return batch, news
 
     def _slice(self, server: np.ndarray, number: np.ndarray, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
         """Of rows in the order of domain keys, those of [low, high)."""
-        keys = self.stream.domain_key[server]
-        begin, end = np.searchsorted(keys, np.uint64(low)), np.searchsorted(keys, np.uint64(high - 1), "right")
+        begin, end = (bisect_left(range(len(server)), bound, key=lambda row: int(self.stream.domain_key[server[row]])) for bound in (low, high))
         return server[begin:end], number[begin:end]
 
     def _seen_before(self, plan: Plan) -> int:
@@ -146,7 +146,7 @@ class Contest:
         return next((entry.seen for entry in log.entries if entry and entry.generations.get(plan.block) == plan.generation), 0)
 
     def _waiting(self) -> list[tuple[int, Path]]:
-        return sorted((int(path.stem.partition("-")[2]), path) for path in self.folder.glob("waiting-*.npz"))
+        return sorted((int(path.stem.partition("-")[2]), path) for path in self.folder.glob("waiting-*.npy"))
 
     def _turn_central(self, extracted: Urls, collected: Urls, seconds: dict) -> None:
         if self._central is None:
@@ -167,8 +167,7 @@ class Contest:
         notes, log = self.notes, self.ours.books.log
         position = log.cycles[plan.cycle]
         self.stream.note_turn(low, high, collected)
-        waiting = self.folder / f"waiting-{position:08d}.npz"
-        np.savez(waiting, server=extracted.server, number=extracted.number)
+        np.save(self.folder / f"waiting-{position:08d}.npy", np.stack([extracted.server, extracted.number]))
         least = min(log.seen.get(block, 0) for block in range(log.blocks))
         for older, path in self._waiting():
             if older < least:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -42,7 +43,7 @@ def play(stream: Stream, cycles: int):
     """Batches of whole cycles, as if there were one block."""
     for cycle in range(cycles):
         urls, collected = stream.extract(cycle), stream.collect(*EVERYTHING)
-        yield urls, Batch(urls.key, urls.server, stream.urls_of(urls.server, urls.number), collected.key, stream.urls_of(collected.server, collected.number))
+        yield urls, Batch(urls.key, urls.server, partial(stream.urls_of, urls.server, urls.number), collected.key, partial(stream.urls_of, collected.server, collected.number))
         stream.note_turn(*EVERYTHING, collected)
 
 
@@ -170,8 +171,8 @@ def test_every_peer_finds_what_a_set_finds(name, tmp_path):
             if peer.answers_late:
                 found.append(peer.unique)
             peer = open_peer(name, tmp_path / name, 64 << 20)
-        twice = Batch(*(np.concatenate([part, part[:50]]) for part in (batch.keys, batch.servers)), pa.concat_arrays([batch.texts, batch.texts[:50]]),
-                      batch.collected, stream.urls_of(urls.server[:0], urls.number[:0]) if not len(batch.collected) else batch._collected_texts)
+        twice = Batch(*(np.concatenate([part, part[:50]]) for part in (batch.keys, batch.servers)), partial(pa.concat_arrays, [batch.texts, batch.texts[:50]]),
+                      batch.collected, lambda: batch.collected_texts)
         found.append(peer.take(twice))
         expected.append(len(new))
         peer.settle()
