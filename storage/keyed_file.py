@@ -1,7 +1,7 @@
 """A Parquet table sorted by two u64 columns, read by ranges of their pairs.
 
-A pair is one number: the first key times 2^64 plus the second. Which row groups may hold a range is known from the first key
-of each group; inside one long run of a first key, from the groups' own statistics of the second.
+Which row groups may hold a range is known from the first key of each group; inside one long run of a first key, from the
+groups' own statistics of the second.
 """
 
 from collections.abc import Iterator
@@ -10,31 +10,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from storage.arrays import search_runs
 from storage.errors import Damaged
+from storage.pairs import KEY_END, find_pair
 from storage.tables import column, open_table, read_groups
 
-KEY_END = 1 << 64
-PAIR_END = 1 << 128
 GROUPS_AT_ONCE = 64  # half a million rows
-
-
-def find_pair(first: np.ndarray, second: np.ndarray, pair: int) -> int:
-    """How many rows of two columns (u64, sorted by both) lie before a pair."""
-    if pair >= PAIR_END:
-        return len(first)
-    major, minor = divmod(pair, KEY_END)
-    low, high = np.searchsorted(first, np.uint64(major), "left"), np.searchsorted(first, np.uint64(major), "right")
-    return int(low + np.searchsorted(second[low:high], np.uint64(minor)))
-
-
-def find_pairs(first: np.ndarray, second: np.ndarray, in_first: np.ndarray, in_second: np.ndarray) -> np.ndarray:
-    """Place of each pair (first, second) in two columns (u64, sorted by both, each pair once); -1 where it is not there."""
-    high = np.searchsorted(in_first, first, "right")
-    place = search_runs(second, np.searchsorted(in_first, first, "left"), high, in_second)
-    there = place < high
-    there[there] = in_second[place[there]] == second[there]
-    return np.where(there, place, -1)
 
 
 class KeyedFile:

@@ -16,7 +16,8 @@ from contract.log import ABANDON, WITH_AUX, State
 from contract.plan import VerifierPlan
 from contract.stage import read_input_manifest
 from contract.tables import ANSWERED, AUX, COLLECTED, EXTRACTED, FAILED, METADATA, ORDER, ROBOTS, SERVERS, TAKEN
-from storage.keyed_file import PAIR_END, KeyedFile, find_pair, find_pairs
+from storage.keyed_file import KeyedFile
+from storage.pairs import PAIR_END, find_pair, find_pairs
 from storage.publish import verify
 from storage.tables import column, fixed_bytes, read_table, verify_footer
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from contract.accumulators import ACCUMULATORS
 from contract.tables import ORDER
 from storage.arrays import encode
-from storage.keyed_file import find_pair
+from storage.pairs import find_pair
 from storage.tables import column, only_chunk
 from storage.text_segments import LINES
 
@@ -79,10 +79,13 @@ def gather(tables: list[pa.Table], foreign: pa.Table, shared_bits: int) -> Links
     def reduce(operation: np.ufunc, values: np.ndarray) -> np.ndarray:
         return operation.reduceat(values[order], starts) if has_repeats else values[order]
 
+    def add_up(values: np.ndarray) -> np.ndarray:
+        return reduce(np.add, values.astype(np.uint64)) if values.any() else np.zeros(len(starts), np.uint64)
+
     return Links(
         domain_key=domain[starts], key=key[starts], server_key=column(table, "server_key")[first],
         depth=reduce(np.minimum, column(table, "depth")),
-        sums={accumulator.name: reduce(np.add, column(table, accumulator.name).astype(np.uint64)) for accumulator in ACCUMULATORS},
+        sums={accumulator.name: add_up(column(table, accumulator.name)) for accumulator in ACCUMULATORS},
         linked=reduce(np.logical_or, linked) if len(foreign) else np.ones(len(starts), bool),
         rows=len(table) - len(foreign), urls=only_chunk(urls if urls.num_chunks == 1 else urls.cast(LINES)), first=first,  # 2 GiB of text are several chunks
     )

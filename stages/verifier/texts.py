@@ -11,6 +11,7 @@ from contract import names
 from contract.generation import Generation
 from storage.errors import Damaged
 from storage.publish import ASIDE, describe, make_folder, sync_file, sync_folder
+from storage.tables import only_chunk
 from storage.text_segments import LINES, NO_TEXT, Segment, SegmentWriter, read_blobs, segments_of
 
 SEGMENTS_MAX = 16  # more would make reading a selection of rows a walk over many files
@@ -49,7 +50,7 @@ class Texts:
             self._next_line[number] += len(here)
             lines += Segment(self._crawl / names.TEXT / self._names[number]).read_lines(np.arange(start, start + len(here)))
             places.append(old_places[here])
-        joined = pa.chunked_array(lines, LINES).combine_chunks()
+        joined = only_chunk(pa.chunked_array(lines, LINES))
         where = np.concatenate(places)
         if len(joined) != len(where):
             raise Damaged(self._crawl / names.TEXT, f"expected texts of {len(where)} URLs, found {len(joined)}")

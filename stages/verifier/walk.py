@@ -29,7 +29,8 @@ from stages.verifier.refusals import Refusals
 from stages.verifier.servers import ServerTable, judge
 from stages.verifier.texts import Texts
 from stages.verifier.timing import Timing
-from storage.keyed_file import KeyedFile, find_pair
+from storage.keyed_file import KeyedFile
+from storage.pairs import find_pair
 from storage.tables import column
 from storage.text_segments import NO_TEXT, read_blobs
 

@@ -15,7 +15,8 @@ from stages.verifier.merge import add_up
 from stages.verifier.pieces import cut
 from stages.verifier.texts import FOLDED, SEGMENTS_MAX, choose_folded
 from storage.arrays import search_runs
-from storage.keyed_file import PAIR_END, KeyedFile, find_pair, find_pairs
+from storage.keyed_file import KeyedFile
+from storage.pairs import PAIR_END, Runs, find_pair, find_pairs
 from storage.tables import ROW_GROUP_ROWS, column, write_table
 
 END = 2**64 - 1
@@ -55,6 +56,18 @@ def test_pairs_are_found(there, wanted):
     for first, second in wanted:
         assert find_pair(*columns_of(rows), first << 64 | second) == sum(pair < (first, second) for pair in rows)
     assert find_pair(*columns_of(rows), PAIR_END) == len(rows)
+
+
+@quick
+@given(st.dictionaries(keys, st.sets(keys, max_size=12), max_size=6), st.lists(pairs, max_size=20), st.data())
+def test_runs_of_pairs_are_searched(runs, wanted, data):
+    rows = [(first, second) for first in sorted(runs) for second in sorted(runs[first])]  # some runs are empty
+    wanted += data.draw(st.lists(st.sampled_from(rows), max_size=20)) if rows else []
+    wanted += [(first, second ^ 1) for first, second in wanted]  # as they differ in the last bit alone, they begin alike
+    starts = np.cumsum([0, *(len(runs[first]) for first in sorted(runs))])
+    place, there = Runs(np.array(sorted(runs), np.uint64), starts, columns_of(rows)[1]).search(*columns_of(wanted))
+    assert place.tolist() == [sum(row < pair for row in rows) for pair in wanted]
+    assert there.tolist() == [pair in rows for pair in wanted]
 
 
 @quick
