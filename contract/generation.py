@@ -153,8 +153,8 @@ def open_generation(crawl: Path, block: int, number: int | None) -> Generation:
     if not isinstance(manifest.get("texts"), dict) or not isinstance(manifest.get("seen"), int):
         raise Damaged(folder / names.MANIFEST, "expected texts and seen, found none")
     generation = Generation(
-        Columns(folder, COLUMNS, PACKED), Columns(folder, SIDE_COLUMNS, SIDE_PACKED, SIDE_PREFIX), read_table(folder / SERVERS_FILE, SERVERS),
-        read_table(folder / PREFIXES_FILE, PREFIXES), manifest["texts"], manifest["seen"],
+        Columns(folder, COLUMNS, PACKED), Columns(folder, SIDE_COLUMNS, SIDE_PACKED, SIDE_PREFIX), read_table(folder / SERVERS_FILE, SERVERS, is_verified=True),
+        read_table(folder / PREFIXES_FILE, PREFIXES, is_verified=True), manifest["texts"], manifest["seen"],
     )
     if generation.domains.first_row[-1] != len(generation):
         raise Damaged(folder, f"expected {generation.domains.first_row[-1]} rows, as its servers know URLs, found {len(generation)}")

@@ -21,12 +21,13 @@ class KeyedFile:
     """Open only while it is read, so that a turn may have any number of them, and several threads one."""
 
     def __init__(self, path: Path, schema: pa.Schema, keys: tuple[str, str], columns: list[str] | None = None,
-                 first_keys: list[int] | None = None, last_key: int | None = None):
-        """`first_keys`, of each row group, and `last_key` spare asking the file for them."""
+                 first_keys: list[int] | None = None, last_key: int | None = None, is_verified: bool = False):
+        """`first_keys`, of each row group, and `last_key` spare asking the file for them; of a file verified whole the pages are not checked again."""
         self._path = path
         self._schema = schema
         self._names = keys
         self._columns = columns
+        self._is_verified = is_verified
         with open_table(path, schema) as file:
             self._metadata = file.metadata
         self._groups = self._metadata.num_row_groups
@@ -91,7 +92,7 @@ class KeyedFile:
             yield self._slice(self._read_groups(groups[start:start + GROUPS_AT_ONCE]), low, high)
 
     def _read_groups(self, groups: list[int]) -> pa.Table:
-        with open_table(self._path, self._schema, self._metadata) as file:
+        with open_table(self._path, self._schema, self._metadata, self._is_verified) as file:
             return read_groups(self._path, file, groups, self._columns)
 
     def _slice(self, table: pa.Table, low: int, high: int) -> pa.Table:

@@ -73,10 +73,10 @@ def verify_footer(path: Path, digest: str) -> None:
         raise Damaged(path, f"expected a footer with checksum {digest}, found {found}")
 
 
-def open_table(path: Path, schema: pa.Schema, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
-    """`metadata`, of an earlier opening of the same file, spares reading its footer."""
+def open_table(path: Path, schema: pa.Schema, metadata: pq.FileMetaData | None = None, is_verified: bool = False) -> pq.ParquetFile:
+    """`metadata`, of an earlier opening of the same file, spares reading its footer; what is verified whole, the checksums of its pages."""
     try:
-        file = pq.ParquetFile(path, metadata=metadata, page_checksum_verification=True)
+        file = pq.ParquetFile(path, metadata=metadata, page_checksum_verification=not is_verified, memory_map=True)
     except FileNotFoundError:
         raise Damaged(path, "expected a file, found none") from None
     except (pa.ArrowException, OSError) as error:
@@ -91,8 +91,8 @@ def open_table(path: Path, schema: pa.Schema, metadata: pq.FileMetaData | None =
 
 
 def read_table(path: Path, schema: pa.Schema, columns: list[str] | None = None,
-               row_groups: list[int] | None = None) -> pa.Table:
-    with open_table(path, schema) as file:
+               row_groups: list[int] | None = None, is_verified: bool = False) -> pa.Table:
+    with open_table(path, schema, is_verified=is_verified) as file:
         return read_groups(path, file, row_groups, columns)
 
 

@@ -22,13 +22,13 @@ class Links:
 
     domain_key: np.ndarray
     key: np.ndarray
-    server_key: np.ndarray
     depth: np.ndarray  # least
     sums: dict[str, np.ndarray]  # of each accumulator, u64
     linked: np.ndarray  # bool: found by a link or a seed; false: only in somebody else's list
     rows: int  # that came by links and seeds, repeats included
-    urls: pa.Array | None
-    first: np.ndarray  # row of `urls` of each
+    urls: pa.Array | None  # of all rows, as their servers' keys
+    server_keys: np.ndarray
+    first: np.ndarray  # row of those of each
 
     def __len__(self) -> int:
         return len(self.key)
@@ -36,6 +36,9 @@ class Links:
     def forget_urls(self) -> None:
         """Once the new ones are taken, the texts of known URLs only lie in memory."""
         self.urls = None
+
+    def server_keys_of(self, which: np.ndarray) -> np.ndarray:
+        return self.server_keys[self.first[which]]
 
     def urls_of(self, which: np.ndarray) -> pa.LargeBinaryArray:
         return self.urls.take(pa.array(self.first[which])).cast(LINES)
@@ -65,7 +68,6 @@ def gather(tables: list[pa.Table], foreign: pa.Table, shared_bits: int) -> Links
     tables.append(foreign)
     table = pa.concat_tables(tables).combine_chunks()
     tables.clear()
-    linked = np.arange(len(table)) < len(table) - len(foreign)
     domain, key = column(table, "domain_key"), column(table, "url_key")
     order = sort_pairs(domain, key, shared_bits)
     domain, key = domain[order], key[order]
@@ -83,11 +85,12 @@ def gather(tables: list[pa.Table], foreign: pa.Table, shared_bits: int) -> Links
         return reduce(np.add, values.astype(np.uint64)) if values.any() else np.zeros(len(starts), np.uint64)
 
     return Links(
-        domain_key=domain[starts], key=key[starts], server_key=column(table, "server_key")[first],
+        domain_key=domain[starts], key=key[starts],
         depth=reduce(np.minimum, column(table, "depth")),
         sums={accumulator.name: add_up(column(table, accumulator.name)) for accumulator in ACCUMULATORS},
-        linked=reduce(np.logical_or, linked) if len(foreign) else np.ones(len(starts), bool),
-        rows=len(table) - len(foreign), urls=only_chunk(urls if urls.num_chunks == 1 else urls.cast(LINES)), first=first,  # 2 GiB of text are several chunks
+        linked=reduce(np.logical_or, np.arange(len(table)) < len(table) - len(foreign)) if len(foreign) else np.ones(len(starts), bool),
+        rows=len(table) - len(foreign), urls=only_chunk(urls if urls.num_chunks == 1 else urls.cast(LINES)),  # 2 GiB of text are several chunks
+        server_keys=column(table, "server_key"), first=first,
     )
 
 

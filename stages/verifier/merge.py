@@ -16,6 +16,7 @@ from storage.errors import Damaged
 from storage.pairs import Runs, find_pairs
 
 ATTEMPTS_MAX = 255  # of the u8 column
+NOTHING = 0  # what a new row has in a column that nothing is known of yet
 _HEAD_BITS = 21  # 2 MB of flags: twenty for each of 100,000 answers
 _HEAD_SHIFT = np.uint64(64 - _HEAD_BITS)
 
@@ -50,49 +51,61 @@ def find_known(parent: Generation, start: int, stop: int, links: Links) -> Piece
     return Piece(parent, start, stop, runs, links, known, place[known], new, place[new], new[:0])
 
 
+def place_rows(piece: Piece) -> None:
+    """Finds where the parent's rows and the new ones go in the merged piece."""
+    is_old = np.ones(piece.stop - piece.start + len(piece.new), bool)
+    piece.new_at = piece.before - piece.start + np.arange(len(piece.new))
+    is_old[piece.new_at] = False
+    piece.old_at = np.flatnonzero(is_old)
+
+
 def merge_rows(piece: Piece, servers: ServerTable, segment_of_old: np.ndarray, own_segment: int, features: dict[str, np.ndarray]) -> None:
-    """Sets the columns of the merged piece; features are those of the new rows."""
+    """Sets the columns of the merged piece, once its rows have their places; features are those of the new rows."""
     parent, links = piece.parent, piece.links
     older = {name: parent.rows.read(name, piece.start, piece.stop) for name in COLUMNS}
     old_places = servers.place_of_old[parent.server_places(older["server"], piece.start)] if len(older["key"]) else np.empty(0, np.int64)
     older["segment"] = segment_of_old[older["segment"]]
     at = piece.places - piece.start
     older["depth"][at] = np.minimum(older["depth"][at], links.depth[piece.known])
+    brought = {name for name, sums in links.sums.items() if sums.any()}
     for accumulator in ACCUMULATORS:
         values = older[accumulator.name]
-        if links.sums[accumulator.name].any():
+        if accumulator.name in brought:
             values[at] = add_up(values[at], links.sums[accumulator.name][piece.known], accumulator.dtype)
     which = piece.new
     new_places = piece.new_servers
     fresh = {
         "key": links.key[which], "server": new_places - servers.first_of_domain[new_places], "segment": own_segment, "state": WAITING,
-        "attempts": 0, "depth": links.depth[which], **features,
-        **{accumulator.name: add_up(0, links.sums[accumulator.name][which], accumulator.dtype) for accumulator in ACCUMULATORS},
+        "depth": links.depth[which], **features,
+        **{accumulator.name: bound(links.sums[accumulator.name][which], accumulator.dtype) for accumulator in ACCUMULATORS if accumulator.name in brought},
     }
-    is_old = np.ones(len(older["key"]) + len(which), bool)
-    piece.new_at = piece.before - piece.start + np.arange(len(which))
-    is_old[piece.new_at] = False
-    piece.old_at = np.flatnonzero(is_old)
-    source = np.empty(len(is_old), np.int64)  # of each merged row, its place in the old ones with the new ones behind
+    source = np.empty(len(piece.old_at) + len(which), np.int64)  # of each merged row, its place in the old ones with the new ones behind
     source[piece.old_at] = np.arange(len(piece.old_at))
-    source[piece.new_at] = np.arange(len(piece.old_at), len(is_old))
+    source[piece.new_at] = np.arange(len(piece.old_at), len(source))
     scratch = np.empty(len(source), np.uint64)
 
     def interleave(old: np.ndarray, new: np.ndarray | int) -> np.ndarray:
         if not len(which):
             return old
+        if new is NOTHING and not old.any():
+            return np.zeros(len(source), old.dtype)
         both = scratch.view(old.dtype)[:len(source)]
         both[:len(old)], both[len(old):] = old, new
         return both.take(source)  # half the time of writing both to their places
 
-    piece.rows = {name: interleave(older.pop(name), fresh.get(name, 0)) for name in COLUMNS}
+    piece.rows = {name: interleave(older.pop(name), fresh.get(name, NOTHING)) for name in COLUMNS}
     piece.server_places = interleave(old_places, new_places)
 
 
-def add_up(values, more: np.ndarray, dtype: str) -> np.ndarray:
+def bound(values: np.ndarray, dtype: str) -> np.ndarray:
+    """u64 values, at most the largest of a type, in that type."""
+    return np.minimum(values, np.uint64(np.iinfo(dtype).max)).astype(dtype)
+
+
+def add_up(values: np.ndarray, more: np.ndarray, dtype: str) -> np.ndarray:
     """Sums that stay at the largest value of their type; `more` is u64."""
     most = np.uint64(np.iinfo(dtype).max)
-    values = np.asarray(values).astype(np.uint64)
+    values = values.astype(np.uint64)
     room = most - values
     return np.where(more > room, most, values + more).astype(dtype)
 

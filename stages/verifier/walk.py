@@ -21,7 +21,7 @@ from contract.tables import PRESCHEDULED, WAITING
 from stages.verifier.figures import describe_generation
 from stages.verifier.harvest import Answers, Happened, Harvest
 from stages.verifier.links import first_of_each, gather, slice_rows
-from stages.verifier.merge import apply_happened, apply_servers, count_sets, find_duplicates, find_known, merge_rows, merge_side
+from stages.verifier.merge import apply_happened, apply_servers, count_sets, find_duplicates, find_known, merge_rows, merge_side, place_rows
 from stages.verifier.paths import path_levels
 from stages.verifier.pieces import Range, cut
 from stages.verifier.prescheduling import POLICIES, Refill
@@ -146,13 +146,15 @@ class Walk:
         self._timing.mark("find")
         urls = links.urls_of(piece.new)
         self._timing.mark("urls")
-        piece.new_servers = self._servers.find(links.server_key[piece.new])
+        piece.new_servers = self._servers.find(links.server_keys_of(piece.new))
         self._name_servers(piece.new_servers, urls)
         answers = self._answers.part(*bounds)
         urls = self.refusals.judge(piece, urls, self._servers, answers, len(foreign) > 0)
         links.forget_urls()
         features = {"levels": path_levels(urls)} if "levels" in self._policy.features else {}
         self._timing.mark("rules")
+        place_rows(piece)
+        self._texts.append(self._parent.rows.read("segment", piece.start, piece.stop), piece.old_at, urls, piece.new_at)
         merge_rows(piece, self._servers, self._texts.segment_of_old, self._texts.own, features)
         self._timing.mark("merge")
         apply_happened(piece, self._happened.part(*bounds), self._limits.attempts_max)
@@ -161,8 +163,6 @@ class Walk:
         duplicate = self._duplicate[start:start + len(answers.key)]
         side, self._side_done = merge_side(piece, self._side_done, answers, self._plan.cycle, duplicate)
         self._timing.mark("states")
-        self._texts.append(self._parent.rows.read("segment", piece.start, piece.stop), piece.old_at, urls, piece.new_at)
-        self._timing.mark("texts")
         self._servers.count(piece.server_places, piece.rows["state"])
         self._refill.offer(piece.rows, piece.server_places, self._rows_done)
         self._timing.mark("preschedule")
@@ -175,6 +175,8 @@ class Walk:
         for name in self._sums:
             self._sums[name] += int(piece.rows[name].sum(dtype=np.uint64))
         self._timing.mark("count")
+        self._texts.settle()
+        self._timing.mark("texts")
         return state
 
     def _name_servers(self, places: np.ndarray, urls: pa.LargeBinaryArray) -> None:
