@@ -11,6 +11,8 @@ from storage.arrays import search_runs, starts_of_runs
 
 KEY_END = 1 << 64
 PAIR_END = 1 << 128
+_HALF = np.uint64(32)
+_LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
 class Runs:
@@ -54,6 +56,26 @@ class Runs:
             place[doubtful] = found = search_runs(second[doubtful], place[doubtful], end, self._second)
             there[doubtful] = (found < end) & (self._second[np.minimum(found, len(self._second) - 1)] == second[doubtful])
         return place, there
+
+
+def sort_pairs(first: np.ndarray, second: np.ndarray, shared_bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The order of rows by two u64 columns, and both in that order; the top `shared_bits` of the first are the same in all rows.
+
+    Rows come as some sorted runs behind each other. The halves of both keys in one number nearly give the order, and runs are cheap to
+    merge by it; where they do not, because two keys begin alike, the rows of that half of a first key are put right.
+    """
+    halves = (first << np.uint64(shared_bits)) & ~_LOW_HALF | second >> _HALF
+    order = np.argsort(halves, kind="stable")
+    majors, minors = first[order], second[order]
+    is_wrong = (majors[1:] < majors[:-1]) | ((majors[1:] == majors[:-1]) & (minors[1:] < minors[:-1]))
+    if is_wrong.any():
+        starts = halves[order] >> _HALF
+        for start in np.unique(starts[np.flatnonzero(is_wrong)]):
+            low, high = np.searchsorted(starts, start, "left"), np.searchsorted(starts, start, "right")
+            rows = order[low:high]
+            order[low:high] = rows = rows[np.lexsort((second[rows], first[rows]))]
+            majors[low:high], minors[low:high] = first[rows], second[rows]
+    return order, majors, minors
 
 
 def find_pair(first: np.ndarray, second: np.ndarray, pair: int) -> int:

@@ -8,12 +8,9 @@ import pyarrow as pa
 from contract.accumulators import ACCUMULATORS
 from contract.tables import ORDER
 from storage.arrays import encode
-from storage.pairs import find_pair
+from storage.pairs import find_pair, sort_pairs
 from storage.tables import column, only_chunk
 from storage.text_segments import LINES
-
-_HALF = np.uint64(32)
-_LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
 @dataclass
@@ -44,33 +41,12 @@ class Links:
         return self.urls.take(pa.array(self.first[which])).cast(LINES)
 
 
-def sort_pairs(first: np.ndarray, second: np.ndarray, shared_bits: int) -> np.ndarray:
-    """The order of rows by two u64 columns; the top `shared_bits` of the first are the same in all rows.
-
-    Rows come as some sorted runs behind each other. The halves of both keys in one number nearly give the order, and runs are cheap to
-    merge by it; where they do not, because two keys begin alike, the rows of that half of a first key are put right.
-    """
-    halves = (first << np.uint64(shared_bits)) & ~_LOW_HALF | second >> _HALF
-    order = np.argsort(halves, kind="stable")
-    majors, minors = first[order], second[order]
-    is_wrong = (majors[1:] < majors[:-1]) | ((majors[1:] == majors[:-1]) & (minors[1:] < minors[:-1]))
-    if is_wrong.any():
-        starts = halves[order] >> _HALF
-        for start in np.unique(starts[np.flatnonzero(is_wrong)]):
-            low, high = np.searchsorted(starts, start, "left"), np.searchsorted(starts, start, "right")
-            rows = order[low:high]
-            order[low:high] = rows[np.lexsort((second[rows], first[rows]))]
-    return order
-
-
 def gather(tables: list[pa.Table], foreign: pa.Table, shared_bits: int) -> Links:
     """Unites tables of the columns of UrlsExtraidas, and leaves their list empty, so that they are not in memory twice; `foreign` rows count as no link."""
     tables.append(foreign)
     table = pa.concat_tables(tables).combine_chunks()
     tables.clear()
-    domain, key = column(table, "domain_key"), column(table, "url_key")
-    order = sort_pairs(domain, key, shared_bits)
-    domain, key = domain[order], key[order]
+    order, domain, key = sort_pairs(column(table, "domain_key"), column(table, "url_key"), shared_bits)
     is_first = np.ones(len(order), bool)
     is_first[1:] = (domain[1:] != domain[:-1]) | (key[1:] != key[:-1])
     starts = np.flatnonzero(is_first)

@@ -13,7 +13,7 @@ from stages.verifier.harvest import (
 from stages.verifier.links import Links
 from stages.verifier.servers import ServerTable
 from storage.errors import Damaged
-from storage.pairs import Runs, find_pairs
+from storage.pairs import Runs, find_pairs, sort_pairs
 
 ATTEMPTS_MAX = 255  # of the u8 column
 NOTHING = 0  # what a new row has in a column that nothing is known of yet
@@ -189,8 +189,7 @@ def find_duplicates(parent: Generation, answers: Answers) -> np.ndarray:
     A URL that is answered again with the same content counts too.
     """
     halves = np.ascontiguousarray(answers.content_digest).view("u8").reshape(-1, 2)
-    order = np.lexsort((halves[:, 1], halves[:, 0]))
-    first, second = halves[order, 0], halves[order, 1]
+    order, first, second = sort_pairs(halves[:, 0], halves[:, 1], 0)
     is_first = np.ones(len(order), bool)
     is_first[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
     distinct_first, distinct_second = first[is_first], second[is_first]

@@ -110,14 +110,20 @@ class Walk:
 
     def _find_servers(self, whole: list[pa.Table] | None) -> tuple[np.ndarray, np.ndarray]:
         """(server key, domain key) of every server that a row arrives of, each once."""
-        tables = whole if whole is not None else (table for source in self._sources for table in source.read_pieces(*self._range))
+        if whole is not None:
+            return self._distinct_servers([self._harvest.foreign, *whole])
         keys, domains = [], []
-        for table in (self._harvest.foreign, *tables):
-            found, row = first_of_each(column(table, "server_key"))
+        for table in (self._harvest.foreign, *(table for source in self._sources for table in source.read_pieces(*self._range))):
+            found, domain = self._distinct_servers([table])
             keys.append(found)
-            domains.append(column(table, "domain_key")[row])
+            domains.append(domain)
         server_keys, row = first_of_each(np.concatenate(keys))
         return server_keys, np.concatenate(domains)[row]
+
+    def _distinct_servers(self, tables: list[pa.Table]) -> tuple[np.ndarray, np.ndarray]:
+        server_keys, domain_keys = (np.concatenate([column(table, name) for table in tables]) for name in ("server_key", "domain_key"))
+        found, row = first_of_each(server_keys)
+        return found, domain_keys[row]
 
     def _take_observed(self) -> tuple[dict[int, bytes], np.ndarray]:
         """Merges Servidores into the table; returns the robots.txt that are new, by place of the server, and the places where they changed."""
@@ -183,4 +189,4 @@ class Walk:
         """Names the servers of new URLs that have no name yet, by a URL of each."""
         nameless = np.flatnonzero(self._servers["server"][places] == "")
         found, row = first_of_each(places[nameless])
-        self._servers.name(found, [url.decode() for url in urls.take(pa.array(nameless[row])).to_pylist()])
+        self._servers.name(found, urls.take(pa.array(nameless[row])))
