@@ -19,7 +19,7 @@ import xxhash
 from storage.errors import Damaged, UnknownFormat
 
 MANIFEST = "manifest.json"
-FORMAT = 2
+FORMAT = 3  # of every file of a crawl folder
 ASIDE = ".aside-"  # names that start so are never published, and removed once no open plan owns them
 
 

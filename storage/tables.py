@@ -8,10 +8,11 @@ import pyarrow.parquet as pq
 import xxhash
 
 from storage.errors import Damaged, UnknownFormat
-from storage.publish import raise_if_not_there
+from storage.publish import FORMAT, raise_if_not_there
 
-FORMAT = 2
 ROW_GROUP_ROWS = 8192  # the grain at which a reader may pick its slice
+LEVEL = 3  # of zstd
+LEVEL_SHORT_LIVED = 1  # of a table that is read a few times and then deleted: two thirds of the time to write, a few per cent larger
 _FORMAT_KEY = b"coletor.format"
 
 
@@ -21,11 +22,11 @@ class TableWriter:
     `distinct` names columns whose values hardly repeat: they get no dictionary, and their file is smaller and sooner written.
     """
 
-    def __init__(self, path: Path, schema: pa.Schema, distinct: tuple[str, ...] = ()):
+    def __init__(self, path: Path, schema: pa.Schema, distinct: tuple[str, ...] = (), level: int = LEVEL):
         self._schema = schema.with_metadata({_FORMAT_KEY: str(FORMAT).encode()})
         dictionaries = [field.name for field in schema if field.name not in distinct] if distinct else True
         self._writer = pq.ParquetWriter(
-            path, self._schema, compression="zstd", compression_level=3, version="2.6", data_page_version="1.0", store_schema=True,
+            path, self._schema, compression="zstd", compression_level=level, version="2.6", data_page_version="1.0", store_schema=True,
             write_statistics=True, write_page_checksum=True, use_dictionary=dictionaries,
         )
         self._rest: list[pa.Table] = []

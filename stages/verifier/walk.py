@@ -36,7 +36,7 @@ from storage.text_segments import NO_TEXT, read_blobs
 
 BASE_BYTES = 250 << 20  # what the libraries and the writing of AUX take
 SERVER_BYTES = 600  # of a row of the table of servers, which is held whole, before and after
-PARENT_ROW_BYTES = 64  # of a row of the parent: its columns, those that they become, and places
+PARENT_ROW_BYTES = 80  # of a row of the parent: its columns, those that they become, places, and the numbers that it is found by
 ARRIVED_ROW_BYTES = 400  # of a row that arrives: as it was read, joined, sorted, and as text
 ARRIVED_TIMES = 4  # as often its bytes are in memory, which counts where URLs are long
 PIECE_BYTES_LEAST = 16 << 20

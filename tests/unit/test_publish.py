@@ -75,7 +75,7 @@ def test_damage_is_named(tmp_path, change, words):
 def test_json_files_carry_their_version(tmp_path):
     path = tmp_path / "x.json"
     path.write_bytes(encode_json({"format": 99}))
-    with pytest.raises(UnknownFormat, match="format version 99, this program reads version 2"):
+    with pytest.raises(UnknownFormat, match="format version 99, this program reads version 3"):
         read_json(path)
     for text in (b"{", b"[]", b"\xff", b"3", encode_json({"format": 2, "rows": 7}).replace(b"7", b"8"), b'{"format": 2}'):
         path.write_bytes(text)
