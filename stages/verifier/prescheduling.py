@@ -12,6 +12,10 @@ import numpy as np
 from contract.tables import WAITING
 from storage.arrays import rank_in_run
 
+CROWDED_TIMES = 16
+CROWDED_MAX = 64  # servers that can be crowded at once: a 64th of all rows each
+SCORES = 1 << 16  # path levels and depth fit
+
 Score = Callable[[Mapping[str, np.ndarray]], np.ndarray]
 
 
@@ -25,6 +29,27 @@ POLICIES = {
     "depth": Policy(lambda rows: rows["depth"].astype(np.uint32)),
     "fifo": Policy(lambda rows: rows["segment"].astype(np.uint32)),
 }
+
+
+def sift(which: np.ndarray, score: np.ndarray, places: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Without rows that cannot be among the best `most` of their server, where it has many more, so that those of a giant are not sorted.
+
+    Rows are counted by score, which finds the score of the last one needed; scores from SCORES - 1 on count as one.
+    """
+    sizes = np.bincount(places)
+    crowded = np.flatnonzero(sizes > max(CROWDED_TIMES * most, len(places) // CROWDED_MAX))
+    if not len(crowded):
+        return which, score
+    number = np.full(len(sizes), -1, np.int16)
+    number[crowded] = np.arange(len(crowded))
+    owner = number[places]
+    counted = np.flatnonzero(owner >= 0)
+    low_score = np.minimum(score[counted], SCORES - 1)
+    cells = np.bincount(owner[counted].astype(np.int64) * SCORES + low_score, minlength=len(crowded) * SCORES)
+    last = (np.cumsum(cells.reshape(len(crowded), SCORES), axis=1) < most).sum(axis=1)  # of each crowded server, the score of the last one needed
+    stays = np.ones(len(which), bool)
+    stays[counted] = low_score <= last[owner[counted]]
+    return which[stays], score[stays]
 
 
 class Refill:
@@ -46,6 +71,7 @@ class Refill:
         if not len(which):
             return
         score = self._policy.score({name: rows[name][which] for name in ("depth", "segment", *self._policy.features)})
+        which, score = sift(which, score, places[which], self._most)
         rank = np.concatenate([self._rank, places[which].astype(np.uint64) << np.uint64(32) | score])
         row = np.concatenate([self._row, which + first_row])
         order = np.argsort(rank, kind="stable")

@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.generation import domains_of, line_numbers
+from contract.tables import COLLECTED_STATE, WAITING
 from stages.verifier.merge import add_up
 from stages.verifier.pieces import cut
+from stages.verifier.prescheduling import Policy, Refill
 from stages.verifier.texts import FOLDED, SEGMENTS_MAX, choose_folded
 from storage.arrays import search_runs
 from storage.keyed_file import KeyedFile
@@ -78,6 +80,26 @@ def test_runs_are_searched(runs, data):
     low = np.array([ends[run] - len(runs[run]) for run, _ in wanted])
     found = search_runs(np.array([key for _, key in wanted], np.uint64), low, np.array([ends[run] for run, _ in wanted]), among)
     assert found.tolist() == [start + sum(key < wanted_key for key in runs[run]) for start, (run, wanted_key) in zip(low.tolist(), wanted)]
+
+
+@quick
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([0, 1, 2, 3, 65_534, 65_535, 65_536, 2**32 - 1]), st.booleans()), max_size=12),
+       st.integers(1, 20), st.integers(1, 3), st.integers(0, 60))
+def test_the_best_waiting_rows_of_each_server_are_found(rows, times, most, piece):
+    """Servers with more than sixteen times `most` rows are crowded."""
+    rows *= times
+    refill = Refill(np.ones(3, bool), Policy(lambda rows: rows["score"], ("score",)), most)
+    for start in (0, piece):
+        part = rows[start:piece] if start < piece else rows[piece:]
+        columns = {name: np.zeros(len(part), np.uint8) for name in ("depth", "segment")}
+        columns |= {"score": np.array([score for _, score, _ in part], np.uint32),
+                    "state": np.array([WAITING if waits else COLLECTED_STATE for _, _, waits in part], np.uint8)}
+        refill.offer(columns, np.array([place for place, _, _ in part], np.int32), start)
+        if start == piece:
+            break
+    chosen, places = refill.choose(np.zeros(3, np.int64), 1)
+    best = [sorted((score, row) for row, (place, score, waits) in enumerate(rows) if waits and place == server)[:most] for server in range(3)]
+    assert sorted(zip(chosen.tolist(), places.tolist())) == sorted((row, server) for server in range(3) for _, row in best[server])
 
 
 @quick
