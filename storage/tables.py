@@ -77,7 +77,7 @@ def verify_footer(path: Path, digest: str) -> None:
 def open_table(path: Path, schema: pa.Schema, metadata: pq.FileMetaData | None = None, is_verified: bool = False) -> pq.ParquetFile:
     """`metadata`, of an earlier opening of the same file, spares reading its footer; what is verified whole, the checksums of its pages."""
     try:
-        file = pq.ParquetFile(path, metadata=metadata, page_checksum_verification=not is_verified, memory_map=True)
+        file = pq.ParquetFile(path, metadata=metadata, page_checksum_verification=not is_verified)
     except FileNotFoundError:
         raise Damaged(path, "expected a file, found none") from None
     except (pa.ArrowException, OSError) as error:
