@@ -15,6 +15,7 @@ from storage.arrays import rank_in_run
 CROWDED_TIMES = 16
 CROWDED_MAX = 64  # servers that can be crowded at once: a 64th of all rows each
 SCORES = 1 << 16  # path levels and depth fit
+SIFTED_AT_ONCE = 1 << 20  # rows, so that the memory for it does not follow the block
 
 Score = Callable[[Mapping[str, np.ndarray]], np.ndarray]
 
@@ -34,21 +35,31 @@ POLICIES = {
 def sift(which: np.ndarray, score: np.ndarray, places: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
     """Without rows that cannot be among the best `most` of their server, where it has many more, so that those of a giant are not sorted.
 
-    Rows are counted by score, which finds the score of the last one needed; scores from SCORES - 1 on count as one.
+    Rows are counted by score, which finds the score of the last one needed; of those with that score the first ones are. Scores from
+    SCORES - 1 on count as one, and all of them stay.
     """
     sizes = np.bincount(places)
     crowded = np.flatnonzero(sizes > max(CROWDED_TIMES * most, len(places) // CROWDED_MAX))
     if not len(crowded):
         return which, score
-    number = np.full(len(sizes), -1, np.int16)
+    number = np.full(len(sizes), len(crowded), np.int16)  # the last one stands for all servers that are not crowded
     number[crowded] = np.arange(len(crowded))
-    owner = number[places]
-    counted = np.flatnonzero(owner >= 0)
-    low_score = np.minimum(score[counted], SCORES - 1)
-    cells = np.bincount(owner[counted].astype(np.int64) * SCORES + low_score, minlength=len(crowded) * SCORES)
-    last = (np.cumsum(cells.reshape(len(crowded), SCORES), axis=1) < most).sum(axis=1)  # of each crowded server, the score of the last one needed
-    stays = np.ones(len(which), bool)
-    stays[counted] = low_score <= last[owner[counted]]
+    cells = np.zeros((len(crowded) + 1, SCORES), np.int64)
+    parts = [slice(start, start + SIFTED_AT_ONCE) for start in range(0, len(which), SIFTED_AT_ONCE)]
+    for part in parts:
+        cells += np.bincount(number[places[part]] * np.int64(SCORES) + np.minimum(score[part], SCORES - 1), minlength=cells.size).reshape(cells.shape)
+    last = (np.cumsum(cells, axis=1) < most).sum(axis=1)
+    last[-1] = SCORES
+    room = np.full(len(last), most)
+    stays = np.empty(len(which), bool)
+    for part in parts:
+        owner, low_score = number[places[part]], np.minimum(score[part], SCORES - 1)
+        stays[part] = low_score <= last[owner]
+        tied = np.flatnonzero((low_score == last[owner]) & (low_score < SCORES - 1))
+        tied = tied[np.argsort(owner[tied], kind="stable")]
+        beyond = tied[rank_in_run(owner[tied]) >= room[owner[tied]]]
+        stays[part][beyond] = False
+        room = np.maximum(room - np.bincount(owner[tied], minlength=len(room)), 0)
     return which[stays], score[stays]
 
 

@@ -36,6 +36,7 @@ from storage.text_segments import NO_TEXT, read_blobs
 
 BASE_BYTES = 250 << 20  # what the libraries and the writing of AUX take
 SERVER_BYTES = 600  # of a row of the table of servers, which is held whole, before and after
+ROW_BYTES = 6  # of every row of the block, from its piece to the end: its state, and its columns as they are packed
 PARENT_ROW_BYTES = 80  # of a row of the parent: its columns, those that they become, places, and the numbers that it is found by
 ARRIVED_ROW_BYTES = 400  # of a row that arrives: as it was read, joined, sorted, and as text
 ARRIVED_TIMES = 4  # as often its bytes are in memory, which counts where URLs are long
@@ -59,7 +60,7 @@ class Walk:
 
     def write(self, folder: Path, out: Path) -> tuple[dict, dict]:
         """Writes the generation into `folder`, its text below `out`; returns its figures and its segments of text."""
-        room = self._limits.memory_max_bytes - BASE_BYTES - SERVER_BYTES * len(self._parent.servers)
+        room = self._limits.memory_max_bytes - BASE_BYTES - SERVER_BYTES * len(self._parent.servers) - ROW_BYTES * len(self._parent)
         pieces = cut(*self._range, self._weigh, max(room, PIECE_BYTES_LEAST))
         self.counts["pieces"] = len(pieces)
         whole = self._read(pieces[0]) if len(pieces) == 1 else None
