@@ -29,7 +29,7 @@ COLUMNS = {
 }
 PACKED = frozenset(COLUMNS) - {"key"}
 SIDE_COLUMNS = {"cycle": "u4", "row": "u4", "fetched_at_ms": "i8", "content_digest": "V16", "duplicate": "u1"}
-SIDE_PACKED = frozenset(("cycle", "duplicate"))
+SIDE_PACKED = frozenset(SIDE_COLUMNS) - {"content_digest"}
 SIDE_PREFIX = "collected_"
 SERVERS_FILE = "servers.parquet"
 PREFIXES_FILE = "prefixes.parquet"
@@ -41,6 +41,7 @@ SERVERS = schema(
     ("given_up", pa.bool_()), ("known", pa.uint32()), ("collected", pa.uint32()), ("waiting", pa.uint32()),
     ("prescheduled", pa.uint32()),
 )
+SERVERS_DISTINCT = ("server", "server_key", "domain_key", "robots_text")
 PREFIXES = schema(("server", pa.uint32()), ("kind", pa.uint8()), ("prefix", pa.uint64()), ("count", pa.uint32()), ("began", pa.uint32()))
 _COUNTED_ROWS = 64  # rows between two counts of lines: a count then looks at one cache line
 
@@ -134,7 +135,7 @@ class GenerationWriter:
     def close(self, servers: pa.Table, prefixes: pa.Table) -> None:
         self.rows.close()
         self.side.close()
-        write_table(self._folder / SERVERS_FILE, servers)
+        write_table(self._folder / SERVERS_FILE, servers, SERVERS_DISTINCT)
         write_table(self._folder / PREFIXES_FILE, prefixes)
 
 
@@ -153,8 +154,8 @@ def open_generation(crawl: Path, block: int, number: int | None) -> Generation:
     if not isinstance(manifest.get("texts"), dict) or not isinstance(manifest.get("seen"), int):
         raise Damaged(folder / names.MANIFEST, "expected texts and seen, found none")
     generation = Generation(
-        Columns(folder, COLUMNS, PACKED), Columns(folder, SIDE_COLUMNS, SIDE_PACKED, SIDE_PREFIX), read_table(folder / SERVERS_FILE, SERVERS),
-        read_table(folder / PREFIXES_FILE, PREFIXES), manifest["texts"], manifest["seen"],
+        Columns(folder, COLUMNS, PACKED), Columns(folder, SIDE_COLUMNS, SIDE_PACKED, SIDE_PREFIX), read_table(folder / SERVERS_FILE, SERVERS, is_verified=True),
+        read_table(folder / PREFIXES_FILE, PREFIXES, is_verified=True), manifest["texts"], manifest["seen"],
     )
     if generation.domains.first_row[-1] != len(generation):
         raise Damaged(folder, f"expected {generation.domains.first_row[-1]} rows, as its servers know URLs, found {len(generation)}")

@@ -7,6 +7,8 @@ from contract.accumulators import ACCUMULATORS, SHARED_NAMES
 KEYS = [("domain_key", pa.uint64()), ("url_key", pa.uint64()), ("server_key", pa.uint64())]
 ORDER = ("domain_key", "url_key")  # the order of every table keyed by URL but the list
 DISTINCT = ("url_key", "url")  # columns of such tables whose values hardly repeat
+# Of AUX and its like: keys of neighbours repeat, but zstd sees that too, and a dictionary of 8,192 rows takes longer to make and more room.
+AUX_DISTINCT = (*DISTINCT, "domain_key", "server_key")
 TAKEN = tuple(f"{name}_taken" for name in SHARED_NAMES)  # what a row of the list takes along, and gives to its targets
 _TAKEN = [(name, pa.uint64()) for name in TAKEN]
 

@@ -57,6 +57,11 @@ def server_of(url: str) -> str:
     return url[:url.index("/", 8)]
 
 
+def servers_of(texts: bytes, starts: list[int]) -> list[str]:
+    """The servers of the canonical URLs that begin at these places of a text."""
+    return [texts[start:texts.index(b"/", start + 8)].decode() for start in starts]
+
+
 def extension_of(url: str) -> str:
     """The extension of a canonical URL's path."""
     return path_extension(url[url.index("/", 8):].partition("?")[0])

@@ -1,7 +1,7 @@
 """A Parquet table sorted by two u64 columns, read by ranges of their pairs.
 
-A pair is one number: the first key times 2^64 plus the second. Which row groups may hold a range is known from the first key
-of each group; inside one long run of a first key, from the groups' own statistics of the second.
+Which row groups may hold a range is known from the first key of each group; inside one long run of a first key, from the
+groups' own statistics of the second.
 """
 
 from collections.abc import Iterator
@@ -10,43 +10,24 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from storage.arrays import search_runs
 from storage.errors import Damaged
+from storage.pairs import KEY_END, find_pair
 from storage.tables import column, open_table, read_groups
 
-KEY_END = 1 << 64
-PAIR_END = 1 << 128
 GROUPS_AT_ONCE = 64  # half a million rows
-
-
-def find_pair(first: np.ndarray, second: np.ndarray, pair: int) -> int:
-    """How many rows of two columns (u64, sorted by both) lie before a pair."""
-    if pair >= PAIR_END:
-        return len(first)
-    major, minor = divmod(pair, KEY_END)
-    low, high = np.searchsorted(first, np.uint64(major), "left"), np.searchsorted(first, np.uint64(major), "right")
-    return int(low + np.searchsorted(second[low:high], np.uint64(minor)))
-
-
-def find_pairs(first: np.ndarray, second: np.ndarray, in_first: np.ndarray, in_second: np.ndarray) -> np.ndarray:
-    """Place of each pair (first, second) in two columns (u64, sorted by both, each pair once); -1 where it is not there."""
-    high = np.searchsorted(in_first, first, "right")
-    place = search_runs(second, np.searchsorted(in_first, first, "left"), high, in_second)
-    there = place < high
-    there[there] = in_second[place[there]] == second[there]
-    return np.where(there, place, -1)
 
 
 class KeyedFile:
     """Open only while it is read, so that a turn may have any number of them, and several threads one."""
 
     def __init__(self, path: Path, schema: pa.Schema, keys: tuple[str, str], columns: list[str] | None = None,
-                 first_keys: list[int] | None = None, last_key: int | None = None):
-        """`first_keys`, of each row group, and `last_key` spare asking the file for them."""
+                 first_keys: list[int] | None = None, last_key: int | None = None, is_verified: bool = False):
+        """`first_keys`, of each row group, and `last_key` spare asking the file for them; of a file verified whole the pages are not checked again."""
         self._path = path
         self._schema = schema
         self._names = keys
         self._columns = columns
+        self._is_verified = is_verified
         with open_table(path, schema) as file:
             self._metadata = file.metadata
         self._groups = self._metadata.num_row_groups
@@ -111,7 +92,7 @@ class KeyedFile:
             yield self._slice(self._read_groups(groups[start:start + GROUPS_AT_ONCE]), low, high)
 
     def _read_groups(self, groups: list[int]) -> pa.Table:
-        with open_table(self._path, self._schema, self._metadata) as file:
+        with open_table(self._path, self._schema, self._metadata, self._is_verified) as file:
             return read_groups(self._path, file, groups, self._columns)
 
     def _slice(self, table: pa.Table, low: int, high: int) -> pa.Table:

@@ -8,10 +8,11 @@ import pyarrow.parquet as pq
 import xxhash
 
 from storage.errors import Damaged, UnknownFormat
-from storage.publish import raise_if_not_there
+from storage.publish import FORMAT, raise_if_not_there
 
-FORMAT = 2
 ROW_GROUP_ROWS = 8192  # the grain at which a reader may pick its slice
+LEVEL = 3  # of zstd
+LEVEL_SHORT_LIVED = 1  # of a table that is read a few times and then deleted: two thirds of the time to write, a few per cent larger
 _FORMAT_KEY = b"coletor.format"
 
 
@@ -21,11 +22,11 @@ class TableWriter:
     `distinct` names columns whose values hardly repeat: they get no dictionary, and their file is smaller and sooner written.
     """
 
-    def __init__(self, path: Path, schema: pa.Schema, distinct: tuple[str, ...] = ()):
+    def __init__(self, path: Path, schema: pa.Schema, distinct: tuple[str, ...] = (), level: int = LEVEL):
         self._schema = schema.with_metadata({_FORMAT_KEY: str(FORMAT).encode()})
         dictionaries = [field.name for field in schema if field.name not in distinct] if distinct else True
         self._writer = pq.ParquetWriter(
-            path, self._schema, compression="zstd", compression_level=3, version="2.6", data_page_version="1.0", store_schema=True,
+            path, self._schema, compression="zstd", compression_level=level, version="2.6", data_page_version="1.0", store_schema=True,
             write_statistics=True, write_page_checksum=True, use_dictionary=dictionaries,
         )
         self._rest: list[pa.Table] = []
@@ -73,10 +74,10 @@ def verify_footer(path: Path, digest: str) -> None:
         raise Damaged(path, f"expected a footer with checksum {digest}, found {found}")
 
 
-def open_table(path: Path, schema: pa.Schema, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
-    """`metadata`, of an earlier opening of the same file, spares reading its footer."""
+def open_table(path: Path, schema: pa.Schema, metadata: pq.FileMetaData | None = None, is_verified: bool = False) -> pq.ParquetFile:
+    """`metadata`, of an earlier opening of the same file, spares reading its footer; what is verified whole, the checksums of its pages."""
     try:
-        file = pq.ParquetFile(path, metadata=metadata, page_checksum_verification=True)
+        file = pq.ParquetFile(path, metadata=metadata, page_checksum_verification=not is_verified)
     except FileNotFoundError:
         raise Damaged(path, "expected a file, found none") from None
     except (pa.ArrowException, OSError) as error:
@@ -91,8 +92,8 @@ def open_table(path: Path, schema: pa.Schema, metadata: pq.FileMetaData | None =
 
 
 def read_table(path: Path, schema: pa.Schema, columns: list[str] | None = None,
-               row_groups: list[int] | None = None) -> pa.Table:
-    with open_table(path, schema) as file:
+               row_groups: list[int] | None = None, is_verified: bool = False) -> pa.Table:
+    with open_table(path, schema, is_verified=is_verified) as file:
         return read_groups(path, file, row_groups, columns)
 
 

@@ -1,6 +1,6 @@
 """Texts that are written once and read by their number: a segment is a file that `zstdcat` prints, one text a line.
 
-A segment is a row of zstd frames of about 64 KiB of lines, then frames of blobs (texts that may hold newlines), then an
+A segment is a row of zstd frames of about 512 KiB of lines, then frames of blobs (texts that may hold newlines), then an
 index: for each frame, and for the end, the number of its first line, where its text begins among the blobs, and where its bytes
 begin. A line is found by its number, a blob by its position `segment << 32 | offset among the blobs` and its length.
 """
@@ -16,8 +16,9 @@ from storage.frame_index import pack_index, read_index
 from storage.frames import Broken, Members, TooLong, Torn, Zstd
 from storage.publish import raise_if_not_there
 
-FRAME_BYTES = 64 << 10
-FRAMES_AT_ONCE = 256  # 16 MiB of text: what is packed or unpacked at a time
+FRAME_BYTES = 512 << 10  # of lines: a tenth smaller than with 64 KiB, and sooner packed; a list reads nearly all frames of its block anyway
+BLOB_FRAME_BYTES = 64 << 10  # blobs are read one by one
+FRAMES_AT_ONCE = 32  # 16 MiB of text: what is packed or unpacked at a time
 BLOBS_MAX_BYTES = 1 << 32  # of a segment: positions have 32 bits for it
 TEXT_MAX_BYTES = 64 << 20  # a frame's limit when reading: far above any URL or robots.txt
 NO_TEXT = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -99,7 +100,7 @@ class SegmentWriter:
                 continue
             frame += (blob, b"\n")
             frame_bytes += len(blob) + 1
-            if frame_bytes >= FRAME_BYTES:
+            if frame_bytes >= BLOB_FRAME_BYTES:
                 self._write([b"".join(frame)], [0])
                 frame, frame_bytes = [], 0
         if frame:

@@ -12,7 +12,7 @@ from contract.config import Config
 from contract.log import ABANDON, SEED, Entry, commit
 from contract.plan import Plan, write_plan
 from contract.seeds import parse_lines, read_lines
-from contract.tables import AUX, DISTINCT
+from contract.tables import AUX, AUX_DISTINCT
 from contract.url import Keys, server_of
 from storage.publish import FORMAT, confirm_published, encode_json, is_published, publishing, sync_folder
 from storage.tables import column, footer_digest, write_table
@@ -49,7 +49,7 @@ def commit_seeds(books: Books, cycle: int, path: Path, config: Config) -> int:
         table, bad = read_seeds(path, books.crawl.keys(), Canonical(config.url))
         rows = len(table)
         with publishing(folder) as manifest:
-            write_table(folder / names.AUX, table, DISTINCT)
+            write_table(folder / names.AUX, table, AUX_DISTINCT)
             report = {"kind": SEED, "cycle": cycle, "new": rows, "bad_lines": bad}
             (folder / names.REPORT).write_bytes(encode_json({"format": FORMAT, **report}))
             manifest |= {

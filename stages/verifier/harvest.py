@@ -16,12 +16,14 @@ from contract.log import ABANDON, WITH_AUX, State
 from contract.plan import VerifierPlan
 from contract.stage import read_input_manifest
 from contract.tables import ANSWERED, AUX, COLLECTED, EXTRACTED, FAILED, METADATA, ORDER, ROBOTS, SERVERS, TAKEN
-from storage.keyed_file import PAIR_END, KeyedFile, find_pair, find_pairs
+from storage.keyed_file import KeyedFile
+from storage.pairs import PAIR_END, find_pair, find_pairs, sort_pairs
 from storage.publish import verify
 from storage.tables import column, fixed_bytes, read_table, verify_footer
 
 # What happened to a URL, as a code in an array.
 HAPPENED_ANSWERED, HAPPENED_FAILED, HAPPENED_REFUSED_BY_ROBOTS, HAPPENED_REFUSED = range(4)
+HAPPENED = ["domain_key", "url_key", "server_key", "outcome", "reason", "foreign", *TAKEN]  # the columns that tell it
 
 
 @dataclass
@@ -69,12 +71,16 @@ class Harvest:
         manifest = read_input_manifest(folder)
         for name in (names.EXTRACTED, names.COLLECTED, names.METADATA, names.SERVERS):
             verify(folder / name, manifest["files"].get(name, {"bytes": 0, "xxh3": ""}))
-        self._extracted = KeyedFile(folder / names.EXTRACTED, EXTRACTED, ORDER)
-        collected = read_table(folder / names.COLLECTED, COLLECTED)
-        self.metadata = read_table(folder / names.METADATA, METADATA, columns=["url_key", "domain_key", "fetched_at_ms", "content_digest"])
-        self.servers = read_table(folder / names.SERVERS, SERVERS)
+        self._extracted = KeyedFile(folder / names.EXTRACTED, EXTRACTED, ORDER, is_verified=True)
+        collected = read_table(folder / names.COLLECTED, COLLECTED, HAPPENED, is_verified=True)
+        if column(collected, "foreign").any():  # then their URLs are needed too
+            collected = read_table(folder / names.COLLECTED, COLLECTED, is_verified=True)
+        self.metadata = read_table(folder / names.METADATA, METADATA, ["url_key", "domain_key", "fetched_at_ms", "content_digest"], is_verified=True)
+        self.servers = read_table(folder / names.SERVERS, SERVERS, is_verified=True)
         own = in_interval(column(collected, "domain_key"), *block)
-        self.collected = collected.filter(pa.array(own))
+        self.collected = collected if own.all() else collected.filter(pa.array(own))
+        if "url" not in collected.column_names:
+            return
         self.foreign = as_extracted(self.collected.filter(self.collected.column("foreign")))
         strange = as_extracted(collected.filter(pa.array(~own & column(collected, "foreign").astype(bool))))
         if len(strange):
@@ -161,8 +167,8 @@ def read_happened(harvest: Harvest, crawl: Path, log: State, plan: VerifierPlan,
                 values.append(column(listed, name) if name not in TAKEN else np.zeros(len(listed), np.uint64))
             codes.append(np.full(len(listed), HAPPENED_FAILED, np.uint8))
     joined = {name: np.concatenate(values) for name, values in columns.items()}
-    order = np.lexsort((joined["url_key"], joined["domain_key"]))
-    return Happened(joined["domain_key"][order], joined["url_key"][order], joined["server_key"][order], np.concatenate(codes)[order],
+    order, domain_key, key = sort_pairs(joined["domain_key"], joined["url_key"], 0)
+    return Happened(domain_key, key, joined["server_key"][order], np.concatenate(codes)[order],
                     {name: joined[name][order] for name in TAKEN})
 
 

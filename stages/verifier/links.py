@@ -8,12 +8,9 @@ import pyarrow as pa
 from contract.accumulators import ACCUMULATORS
 from contract.tables import ORDER
 from storage.arrays import encode
-from storage.keyed_file import find_pair
+from storage.pairs import find_pair, sort_pairs
 from storage.tables import column, only_chunk
 from storage.text_segments import LINES
-
-_HALF = np.uint64(32)
-_LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
 @dataclass
@@ -22,13 +19,13 @@ class Links:
 
     domain_key: np.ndarray
     key: np.ndarray
-    server_key: np.ndarray
     depth: np.ndarray  # least
     sums: dict[str, np.ndarray]  # of each accumulator, u64
     linked: np.ndarray  # bool: found by a link or a seed; false: only in somebody else's list
     rows: int  # that came by links and seeds, repeats included
-    urls: pa.Array | None
-    first: np.ndarray  # row of `urls` of each
+    urls: pa.Array | None  # of all rows, as their servers' keys
+    server_keys: np.ndarray
+    first: np.ndarray  # row of those of each
 
     def __len__(self) -> int:
         return len(self.key)
@@ -37,27 +34,11 @@ class Links:
         """Once the new ones are taken, the texts of known URLs only lie in memory."""
         self.urls = None
 
+    def server_keys_of(self, which: np.ndarray) -> np.ndarray:
+        return self.server_keys[self.first[which]]
+
     def urls_of(self, which: np.ndarray) -> pa.LargeBinaryArray:
         return self.urls.take(pa.array(self.first[which])).cast(LINES)
-
-
-def sort_pairs(first: np.ndarray, second: np.ndarray, shared_bits: int) -> np.ndarray:
-    """The order of rows by two u64 columns; the top `shared_bits` of the first are the same in all rows.
-
-    Rows come as some sorted runs behind each other. The halves of both keys in one number nearly give the order, and runs are cheap to
-    merge by it; where they do not, because two keys begin alike, the rows of that half of a first key are put right.
-    """
-    halves = (first << np.uint64(shared_bits)) & ~_LOW_HALF | second >> _HALF
-    order = np.argsort(halves, kind="stable")
-    majors, minors = first[order], second[order]
-    is_wrong = (majors[1:] < majors[:-1]) | ((majors[1:] == majors[:-1]) & (minors[1:] < minors[:-1]))
-    if is_wrong.any():
-        starts = halves[order] >> _HALF
-        for start in np.unique(starts[np.flatnonzero(is_wrong)]):
-            low, high = np.searchsorted(starts, start, "left"), np.searchsorted(starts, start, "right")
-            rows = order[low:high]
-            order[low:high] = rows[np.lexsort((second[rows], first[rows]))]
-    return order
 
 
 def gather(tables: list[pa.Table], foreign: pa.Table, shared_bits: int) -> Links:
@@ -65,10 +46,7 @@ def gather(tables: list[pa.Table], foreign: pa.Table, shared_bits: int) -> Links
     tables.append(foreign)
     table = pa.concat_tables(tables).combine_chunks()
     tables.clear()
-    linked = np.arange(len(table)) < len(table) - len(foreign)
-    domain, key = column(table, "domain_key"), column(table, "url_key")
-    order = sort_pairs(domain, key, shared_bits)
-    domain, key = domain[order], key[order]
+    order, domain, key = sort_pairs(column(table, "domain_key"), column(table, "url_key"), shared_bits)
     is_first = np.ones(len(order), bool)
     is_first[1:] = (domain[1:] != domain[:-1]) | (key[1:] != key[:-1])
     starts = np.flatnonzero(is_first)
@@ -79,12 +57,16 @@ def gather(tables: list[pa.Table], foreign: pa.Table, shared_bits: int) -> Links
     def reduce(operation: np.ufunc, values: np.ndarray) -> np.ndarray:
         return operation.reduceat(values[order], starts) if has_repeats else values[order]
 
+    def add_up(values: np.ndarray) -> np.ndarray:
+        return reduce(np.add, values.astype(np.uint64)) if values.any() else np.zeros(len(starts), np.uint64)
+
     return Links(
-        domain_key=domain[starts], key=key[starts], server_key=column(table, "server_key")[first],
+        domain_key=domain[starts], key=key[starts],
         depth=reduce(np.minimum, column(table, "depth")),
-        sums={accumulator.name: reduce(np.add, column(table, accumulator.name).astype(np.uint64)) for accumulator in ACCUMULATORS},
-        linked=reduce(np.logical_or, linked) if len(foreign) else np.ones(len(starts), bool),
-        rows=len(table) - len(foreign), urls=only_chunk(urls if urls.num_chunks == 1 else urls.cast(LINES)), first=first,  # 2 GiB of text are several chunks
+        sums={accumulator.name: add_up(column(table, accumulator.name)) for accumulator in ACCUMULATORS},
+        linked=reduce(np.logical_or, np.arange(len(table)) < len(table) - len(foreign)) if len(foreign) else np.ones(len(starts), bool),
+        rows=len(table) - len(foreign), urls=only_chunk(urls if urls.num_chunks == 1 else urls.cast(LINES)),  # 2 GiB of text are several chunks
+        server_keys=column(table, "server_key"), first=first,
     )
 
 

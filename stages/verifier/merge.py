@@ -12,11 +12,13 @@ from stages.verifier.harvest import (
 )
 from stages.verifier.links import Links
 from stages.verifier.servers import ServerTable
-from storage.arrays import search_runs
 from storage.errors import Damaged
-from storage.keyed_file import find_pairs
+from storage.pairs import Runs, find_pairs, sort_pairs
 
 ATTEMPTS_MAX = 255  # of the u8 column
+NOTHING = 0  # what a new row has in a column that nothing is known of yet
+_HEAD_BITS = 21  # 2 MB of flags: twenty for each of 100,000 answers
+_HEAD_SHIFT = np.uint64(64 - _HEAD_BITS)
 
 
 @dataclass
@@ -26,6 +28,7 @@ class Piece:
     parent: Generation
     start: int
     stop: int
+    runs: Runs  # these rows, to be searched by their keys
     links: Links
     known: np.ndarray  # which links are known
     places: np.ndarray  # row of the parent of each of them
@@ -41,71 +44,78 @@ class Piece:
 
 def find_known(parent: Generation, start: int, stop: int, links: Links) -> Piece:
     """Divides links into known and new: the uniqueness test itself."""
-    low, high = (np.clip(rows, start, stop) for rows in parent.domains.rows_of(links.domain_key))
-    keys = parent.rows["key"]
-    place = search_runs(links.key, low, high, keys)
-    is_known = place < high
-    is_known[is_known] = keys[place[is_known]] == links.key[is_known]
-    new = np.flatnonzero(~is_known)
-    return Piece(parent, start, stop, links, np.flatnonzero(is_known), place[is_known], new, place[new], new[:0])
+    runs = Runs(parent.domains.key, np.clip(parent.domains.first_row, start, stop) - start, parent.rows["key"][start:stop])
+    place, is_known = runs.search(links.domain_key, links.key)
+    known, new = np.flatnonzero(is_known), np.flatnonzero(~is_known)
+    place += start
+    return Piece(parent, start, stop, runs, links, known, place[known], new, place[new], new[:0])
+
+
+def place_rows(piece: Piece) -> None:
+    """Finds where the parent's rows and the new ones go in the merged piece."""
+    is_old = np.ones(piece.stop - piece.start + len(piece.new), bool)
+    piece.new_at = piece.before - piece.start + np.arange(len(piece.new))
+    is_old[piece.new_at] = False
+    piece.old_at = np.flatnonzero(is_old)
 
 
 def merge_rows(piece: Piece, servers: ServerTable, segment_of_old: np.ndarray, own_segment: int, features: dict[str, np.ndarray]) -> None:
-    """Sets the columns of the merged piece; features are those of the new rows."""
+    """Sets the columns of the merged piece, once its rows have their places; features are those of the new rows."""
     parent, links = piece.parent, piece.links
     older = {name: parent.rows.read(name, piece.start, piece.stop) for name in COLUMNS}
     old_places = servers.place_of_old[parent.server_places(older["server"], piece.start)] if len(older["key"]) else np.empty(0, np.int64)
     older["segment"] = segment_of_old[older["segment"]]
     at = piece.places - piece.start
     older["depth"][at] = np.minimum(older["depth"][at], links.depth[piece.known])
+    brought = {name for name, sums in links.sums.items() if sums.any()}
     for accumulator in ACCUMULATORS:
         values = older[accumulator.name]
-        if links.sums[accumulator.name].any():
+        if accumulator.name in brought:
             values[at] = add_up(values[at], links.sums[accumulator.name][piece.known], accumulator.dtype)
     which = piece.new
     new_places = piece.new_servers
     fresh = {
         "key": links.key[which], "server": new_places - servers.first_of_domain[new_places], "segment": own_segment, "state": WAITING,
-        "attempts": 0, "depth": links.depth[which], **features,
-        **{accumulator.name: add_up(0, links.sums[accumulator.name][which], accumulator.dtype) for accumulator in ACCUMULATORS},
+        "depth": links.depth[which], **features,
+        **{accumulator.name: bound(links.sums[accumulator.name][which], accumulator.dtype) for accumulator in ACCUMULATORS if accumulator.name in brought},
     }
-    is_new = np.zeros(len(older["key"]) + len(which), bool)
-    piece.new_at = piece.before - piece.start + np.arange(len(which))
-    is_new[piece.new_at] = True
-    piece.old_at = np.flatnonzero(~is_new)
-    # Masks are quicker than places where new rows are few; where they are many, no branch of theirs can be foretold.
-    old_rows, new_rows = (~is_new, is_new) if len(which) * 16 < len(is_new) else (piece.old_at, piece.new_at)
+    source = np.empty(len(piece.old_at) + len(which), np.int64)  # of each merged row, its place in the old ones with the new ones behind
+    source[piece.old_at] = np.arange(len(piece.old_at))
+    source[piece.new_at] = np.arange(len(piece.old_at), len(source))
+    scratch = np.empty(len(source), np.uint64)
 
     def interleave(old: np.ndarray, new: np.ndarray | int) -> np.ndarray:
         if not len(which):
             return old
-        column = np.empty(len(is_new), old.dtype)
-        column[old_rows] = old
-        column[new_rows] = new
-        return column
+        if new is NOTHING and not old.any():
+            return np.zeros(len(source), old.dtype)
+        both = scratch.view(old.dtype)[:len(source)]
+        both[:len(old)], both[len(old):] = old, new
+        return both.take(source)  # half the time of writing both to their places
 
-    piece.rows = {name: interleave(older.pop(name), fresh.get(name, 0)) for name in COLUMNS}
+    piece.rows = {name: interleave(older.pop(name), fresh.get(name, NOTHING)) for name in COLUMNS}
     piece.server_places = interleave(old_places, new_places)
 
 
-def add_up(values, more: np.ndarray, dtype: str) -> np.ndarray:
+def bound(values: np.ndarray, dtype: str) -> np.ndarray:
+    """u64 values, at most the largest of a type, in that type."""
+    return np.minimum(values, np.uint64(np.iinfo(dtype).max)).astype(dtype)
+
+
+def add_up(values: np.ndarray, more: np.ndarray, dtype: str) -> np.ndarray:
     """Sums that stay at the largest value of their type; `more` is u64."""
     most = np.uint64(np.iinfo(dtype).max)
-    values = np.asarray(values).astype(np.uint64)
+    values = values.astype(np.uint64)
     room = most - values
     return np.where(more > room, most, values + more).astype(dtype)
 
 
 def locate(piece: Piece, domain_key: np.ndarray, key: np.ndarray) -> np.ndarray:
     """Where URLs lie in the merged piece; -1 where they are not there."""
-    low, high = (np.clip(rows, piece.start, piece.stop) for rows in piece.parent.domains.rows_of(domain_key))
-    keys = piece.parent.rows["key"]
-    place = search_runs(key, low, high, keys)
-    there = place < high
-    there[there] = keys[place[there]] == key[there]
+    place, there = piece.runs.search(domain_key, key)
     found = np.full(len(key), -1, np.int64)
-    found[there] = piece.old_at[place[there] - piece.start]
-    if len(piece.new):
+    found[there] = piece.old_at[place[there]]
+    if len(piece.new) and not there.all():
         elsewhere = find_pairs(domain_key[~there], key[~there], piece.links.domain_key[piece.new], piece.links.key[piece.new])
         found[~there] = np.where(elsewhere >= 0, piece.new_at[elsewhere], -1)
     return found
@@ -179,15 +189,17 @@ def find_duplicates(parent: Generation, answers: Answers) -> np.ndarray:
     A URL that is answered again with the same content counts too.
     """
     halves = np.ascontiguousarray(answers.content_digest).view("u8").reshape(-1, 2)
-    order = np.lexsort((halves[:, 1], halves[:, 0]))
-    first, second = halves[order, 0], halves[order, 1]
+    order, first, second = sort_pairs(halves[:, 0], halves[:, 1], 0)
     is_first = np.ones(len(order), bool)
     is_first[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
     distinct_first, distinct_second = first[is_first], second[is_first]
     was_there = np.zeros(len(distinct_first), bool)
+    may_be = np.zeros(1 << _HEAD_BITS, bool)  # whether some answer's digest begins so: of the many digests of a block, most need no search then
+    may_be[distinct_first >> _HEAD_SHIFT] = True
     for start in range(0, parent.side.rows, 1 << 20):
         digests = parent.side.read("content_digest", start, min(start + (1 << 20), parent.side.rows))
         theirs = np.ascontiguousarray(digests).view("u8").reshape(-1, 2)
+        theirs = theirs[may_be[theirs[:, 0] >> _HEAD_SHIFT]]
         found = find_pairs(theirs[:, 0], theirs[:, 1], distinct_first, distinct_second)
         was_there[found[found >= 0]] = True
     repeated = np.empty(len(order), bool)

@@ -3,13 +3,14 @@
 A segment is what stands between slashes; empty ones do not count, as for path_depth_max, and a slash at the end adds none.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 import numpy as np
 import pyarrow as pa
 
 LEVELS_MAX = 255
-CHUNK_BYTES = 1 << 20  # of text looked at in one go: its positions stay in the cache, and memory does not follow the batch
+CHUNK_BYTES = 1 << 18  # of text looked at in one go: its positions stay in the cache, and memory does not follow the batch
 _SLASH, _QUESTION = b"/?"
 _HEAD_SLASHES = 2  # of 'http://', before the one that begins the path
 _WORD_BYTES = 8
@@ -34,7 +35,22 @@ class Paths:
 
 def path_levels(urls: pa.Array) -> np.ndarray:
     """Number of path segments of each canonical URL, u8, in the order of `urls`; 255 stands for as many or more."""
-    return np.minimum(locate_paths(urls).levels, LEVELS_MAX).astype(np.uint8)
+    data, offsets = view_bytes(urls)
+    levels = np.empty(len(offsets) - 1, np.int64)
+    queries = [np.empty(0, np.int64)]
+    for low, high in _chunks(offsets):
+        text = data[offsets[low]:offsets[high]]
+        is_slash = text == _SLASH
+        is_counted = np.zeros(len(text) + 1, np.uint8)
+        np.greater(is_slash[:-1], is_slash[1:], out=is_counted[:max(len(text) - 1, 0)].view(bool))  # what follows is no slash
+        is_counted[offsets[low + 1:high + 1] - offsets[low] - 1] = 0  # nor is it the end
+        levels[low:high] = np.add.reduceat(is_counted, offsets[low:high] - offsets[low], dtype=np.int32) - 1  # but for the one before the host
+        asked = np.flatnonzero(text == _QUESTION) + offsets[low]
+        queries.append(np.unique(np.searchsorted(offsets, asked, "right") - 1))
+    rows = np.concatenate(queries)
+    if len(rows):  # slashes of their queries were counted too
+        levels[rows] = locate_paths(urls.take(pa.array(rows))).levels
+    return np.clip(levels, 0, LEVELS_MAX).astype(np.uint8)
 
 
 def locate_paths(urls: pa.Array | pa.ChunkedArray) -> Paths:
@@ -42,12 +58,18 @@ def locate_paths(urls: pa.Array | pa.ChunkedArray) -> Paths:
     data, offsets = view_bytes(urls)
     count = len(offsets) - 1
     found = Paths(data, *(np.empty(count, np.int64) for _ in range(5)), np.zeros(count, bool))
-    low = 0
-    while low < count:
-        high = max(low + 1, int(np.searchsorted(offsets, offsets[low] + CHUNK_BYTES, "right")) - 1)
+    for low, high in _chunks(offsets):
         _locate_chunk(found, offsets, low, high)
-        low = high
     return found
+
+
+def _chunks(offsets: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Runs of texts of about CHUNK_BYTES."""
+    low = 0
+    while low < len(offsets) - 1:
+        high = max(low + 1, int(np.searchsorted(offsets, offsets[low] + CHUNK_BYTES, "right")) - 1)
+        yield low, high
+        low = high
 
 
 def take_paths(paths: Paths, rows: np.ndarray) -> Paths:

@@ -12,6 +12,11 @@ import numpy as np
 from contract.tables import WAITING
 from storage.arrays import rank_in_run
 
+CROWDED_TIMES = 16
+CROWDED_MAX = 64  # servers that can be crowded at once: a 64th of all rows each
+SCORES = 1 << 16  # path levels and depth fit
+SIFTED_AT_ONCE = 1 << 20  # rows, so that the memory for it does not follow the block
+
 Score = Callable[[Mapping[str, np.ndarray]], np.ndarray]
 
 
@@ -25,6 +30,37 @@ POLICIES = {
     "depth": Policy(lambda rows: rows["depth"].astype(np.uint32)),
     "fifo": Policy(lambda rows: rows["segment"].astype(np.uint32)),
 }
+
+
+def sift(which: np.ndarray, score: np.ndarray, places: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Without rows that cannot be among the best `most` of their server, where it has many more, so that those of a giant are not sorted.
+
+    Rows are counted by score, which finds the score of the last one needed; of those with that score the first ones are. Scores from
+    SCORES - 1 on count as one, and all of them stay.
+    """
+    sizes = np.bincount(places)
+    crowded = np.flatnonzero(sizes > max(CROWDED_TIMES * most, len(places) // CROWDED_MAX))
+    if not len(crowded):
+        return which, score
+    number = np.full(len(sizes), len(crowded), np.int16)  # the last one stands for all servers that are not crowded
+    number[crowded] = np.arange(len(crowded))
+    cells = np.zeros((len(crowded) + 1, SCORES), np.int64)
+    parts = [slice(start, start + SIFTED_AT_ONCE) for start in range(0, len(which), SIFTED_AT_ONCE)]
+    for part in parts:
+        cells += np.bincount(number[places[part]] * np.int64(SCORES) + np.minimum(score[part], SCORES - 1), minlength=cells.size).reshape(cells.shape)
+    last = (np.cumsum(cells, axis=1) < most).sum(axis=1)
+    last[-1] = SCORES
+    room = np.full(len(last), most)
+    stays = np.empty(len(which), bool)
+    for part in parts:
+        owner, low_score = number[places[part]], np.minimum(score[part], SCORES - 1)
+        stays[part] = low_score <= last[owner]
+        tied = np.flatnonzero((low_score == last[owner]) & (low_score < SCORES - 1))
+        tied = tied[np.argsort(owner[tied], kind="stable")]
+        beyond = tied[rank_in_run(owner[tied]) >= room[owner[tied]]]
+        stays[part][beyond] = False
+        room = np.maximum(room - np.bincount(owner[tied], minlength=len(room)), 0)
+    return which[stays], score[stays]
 
 
 class Refill:
@@ -46,6 +82,7 @@ class Refill:
         if not len(which):
             return
         score = self._policy.score({name: rows[name][which] for name in ("depth", "segment", *self._policy.features)})
+        which, score = sift(which, score, places[which], self._most)
         rank = np.concatenate([self._rank, places[which].astype(np.uint64) << np.uint64(32) | score])
         row = np.concatenate([self._row, which + first_row])
         order = np.argsort(rank, kind="stable")

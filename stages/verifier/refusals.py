@@ -10,7 +10,7 @@ from stages.verifier.harvest import Answers
 from stages.verifier.merge import Piece
 from stages.verifier.rules import RULES, Limits, NewRows, judge_new
 from stages.verifier.servers import ServerTable
-from storage.keyed_file import find_pairs
+from storage.pairs import find_pairs
 
 
 class Refusals:

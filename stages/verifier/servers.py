@@ -11,10 +11,10 @@ from contract.config import Config
 from contract.generation import SERVERS, Domains, domains_of
 from contract.retry_after import WAIT_MAX_S
 from contract.tables import COLLECTED_STATE, PRESCHEDULED, STATES, WAITING
-from contract.url import server_of
+from contract.url import servers_of
 from storage.arrays import encode
 from storage.tables import column
-from storage.text_segments import NO_TEXT
+from storage.text_segments import NO_TEXT, data_of
 
 PAUSE_WITHIN_CYCLE_MS = 10_000  # a shorter one is waited for by the fetcher; for a longer one the server is not listed
 # How long after its plan a cycle may end that was broken off and went on later. What servers then ask for lies as much later
@@ -70,10 +70,10 @@ class ServerTable:
         found[there] = self._by_key[place[there]]
         return found[which]
 
-    def name(self, places: np.ndarray, urls: list[str]) -> None:
+    def name(self, places: np.ndarray, urls: pa.LargeBinaryArray) -> None:
         """Names servers by a URL of each."""
-        for place, url in zip(places.tolist(), urls):
-            self.columns["server"][place] = server_of(url)
+        starts, data = data_of(urls)
+        self.columns["server"][places] = np.array(servers_of(data.tobytes(), starts[:-1].tolist()), object)
 
     def take_observed(self, observed: pa.Table) -> tuple[np.ndarray, np.ndarray]:
         """Takes the observed columns over; returns (place in the table, row of observed) of the servers that are here."""

@@ -1,6 +1,10 @@
-"""Texts of a turn: one new segment with the lines of new URLs, of older segments that are folded into it, and robots.txt files."""
+"""Texts of a turn: one new segment with the lines of new URLs, of older segments that are folded into it, and robots.txt files.
+
+Lines are packed and written by a thread of their own, one piece after the other, while the rows of the piece are merged.
+"""
 
 import os
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +15,7 @@ from contract import names
 from contract.generation import Generation
 from storage.errors import Damaged
 from storage.publish import ASIDE, describe, make_folder, sync_file, sync_folder
+from storage.tables import only_chunk
 from storage.text_segments import LINES, NO_TEXT, Segment, SegmentWriter, read_blobs, segments_of
 
 SEGMENTS_MAX = 16  # more would make reading a selection of rows a walk over many files
@@ -39,9 +44,21 @@ class Texts:
         self._aside = self._path.with_name(f"{ASIDE}{os.getpid()}-{self._path.name}")
         self._aside.unlink(missing_ok=True)
         self._writer = SegmentWriter(self._aside, cycle)
+        self._beside = ThreadPoolExecutor(1)
+        self._written: Future | None = None
 
     def append(self, old_segment: np.ndarray, old_places: np.ndarray, new_urls: pa.LargeBinaryArray, new_places: np.ndarray) -> None:
         """Takes the next rows: the segment and place of those that were known, and URL and place of new ones; places rise."""
+        self.settle()
+        self._written = self._beside.submit(self._write, old_segment, old_places, new_urls, new_places)
+
+    def settle(self) -> None:
+        """Waits until all that was taken is written, and no longer in memory."""
+        if self._written is not None:
+            self._written.result()
+            self._written = None
+
+    def _write(self, old_segment: np.ndarray, old_places: np.ndarray, new_urls: pa.LargeBinaryArray, new_places: np.ndarray) -> None:
         lines, places = [end_lines(new_urls)], [new_places]
         for number in self._folded:
             here = np.flatnonzero(old_segment == number)
@@ -49,7 +66,7 @@ class Texts:
             self._next_line[number] += len(here)
             lines += Segment(self._crawl / names.TEXT / self._names[number]).read_lines(np.arange(start, start + len(here)))
             places.append(old_places[here])
-        joined = pa.chunked_array(lines, LINES).combine_chunks()
+        joined = only_chunk(pa.chunked_array(lines, LINES))
         where = np.concatenate(places)
         if len(joined) != len(where):
             raise Damaged(self._crawl / names.TEXT, f"expected texts of {len(where)} URLs, found {len(joined)}")
@@ -60,6 +77,8 @@ class Texts:
 
         Durable, and in one step where an earlier attempt of the same turn has written it.
         """
+        self.settle()
+        self._beside.shutdown()
         folded = [int(Path(self._names[number]).stem) for number in self._folded]
         has_robots = np.flatnonzero(servers["robots_text"] != NO_TEXT)
         moved = has_robots[np.isin(servers["robots_text"][has_robots] >> np.uint64(32), folded)]

@@ -17,12 +17,12 @@ from contract.generation import open_generation
 from contract.log import CRAWL, State
 from contract.plan import Plan, VerifierPlan
 from contract.stage import describe_inputs
-from contract.tables import AUX, DISTINCT
+from contract.tables import AUX, AUX_DISTINCT
 from stages.verifier.harvest import Harvest, open_slices, read_answers, read_happened
 from stages.verifier.timing import Timing
 from stages.verifier.walk import Walk
 from storage.publish import FORMAT, confirm_published, encode_json, publishing, read_manifest
-from storage.tables import TableWriter, column, footer_digest, write_table
+from storage.tables import LEVEL_SHORT_LIVED, TableWriter, column, footer_digest, write_table
 
 
 def take_turn(crawl: CrawlFolder, out: Path, plan: Plan, fixed: VerifierPlan, log: State, timing: Timing | None = None) -> dict:
@@ -65,7 +65,7 @@ def take_turn(crawl: CrawlFolder, out: Path, plan: Plan, fixed: VerifierPlan, lo
 
 def write_aux(path: Path, harvest: Harvest) -> dict:
     """Writes AUX; returns what a manifest tells of it."""
-    writer, keys = TableWriter(path, AUX, DISTINCT), [np.empty(0, np.uint64)]
+    writer, keys = TableWriter(path, AUX, AUX_DISTINCT, LEVEL_SHORT_LIVED), [np.empty(0, np.uint64)]
     for table in harvest.spilled():
         keys.append(column(table, "domain_key"))
         writer.append(table)

@@ -21,7 +21,7 @@ from contract.tables import PRESCHEDULED, WAITING
 from stages.verifier.figures import describe_generation
 from stages.verifier.harvest import Answers, Happened, Harvest
 from stages.verifier.links import first_of_each, gather, slice_rows
-from stages.verifier.merge import apply_happened, apply_servers, count_sets, find_duplicates, find_known, merge_rows, merge_side
+from stages.verifier.merge import apply_happened, apply_servers, count_sets, find_duplicates, find_known, merge_rows, merge_side, place_rows
 from stages.verifier.paths import path_levels
 from stages.verifier.pieces import Range, cut
 from stages.verifier.prescheduling import POLICIES, Refill
@@ -29,13 +29,15 @@ from stages.verifier.refusals import Refusals
 from stages.verifier.servers import ServerTable, judge
 from stages.verifier.texts import Texts
 from stages.verifier.timing import Timing
-from storage.keyed_file import KeyedFile, find_pair
+from storage.keyed_file import KeyedFile
+from storage.pairs import find_pair
 from storage.tables import column
 from storage.text_segments import NO_TEXT, read_blobs
 
 BASE_BYTES = 250 << 20  # what the libraries and the writing of AUX take
 SERVER_BYTES = 600  # of a row of the table of servers, which is held whole, before and after
-PARENT_ROW_BYTES = 64  # of a row of the parent: its columns, those that they become, and places
+ROW_BYTES = 6  # of every row of the block, from its piece to the end: its state, and its columns as they are packed
+PARENT_ROW_BYTES = 80  # of a row of the parent: its columns, those that they become, places, and the numbers that it is found by
 ARRIVED_ROW_BYTES = 400  # of a row that arrives: as it was read, joined, sorted, and as text
 ARRIVED_TIMES = 4  # as often its bytes are in memory, which counts where URLs are long
 PIECE_BYTES_LEAST = 16 << 20
@@ -58,7 +60,7 @@ class Walk:
 
     def write(self, folder: Path, out: Path) -> tuple[dict, dict]:
         """Writes the generation into `folder`, its text below `out`; returns its figures and its segments of text."""
-        room = self._limits.memory_max_bytes - BASE_BYTES - SERVER_BYTES * len(self._parent.servers)
+        room = self._limits.memory_max_bytes - BASE_BYTES - SERVER_BYTES * len(self._parent.servers) - ROW_BYTES * len(self._parent)
         pieces = cut(*self._range, self._weigh, max(room, PIECE_BYTES_LEAST))
         self.counts["pieces"] = len(pieces)
         whole = self._read(pieces[0]) if len(pieces) == 1 else None
@@ -109,14 +111,20 @@ class Walk:
 
     def _find_servers(self, whole: list[pa.Table] | None) -> tuple[np.ndarray, np.ndarray]:
         """(server key, domain key) of every server that a row arrives of, each once."""
-        tables = whole if whole is not None else (table for source in self._sources for table in source.read_pieces(*self._range))
+        if whole is not None:
+            return self._distinct_servers([self._harvest.foreign, *whole])
         keys, domains = [], []
-        for table in (self._harvest.foreign, *tables):
-            found, row = first_of_each(column(table, "server_key"))
+        for table in (self._harvest.foreign, *(table for source in self._sources for table in source.read_pieces(*self._range))):
+            found, domain = self._distinct_servers([table])
             keys.append(found)
-            domains.append(column(table, "domain_key")[row])
+            domains.append(domain)
         server_keys, row = first_of_each(np.concatenate(keys))
         return server_keys, np.concatenate(domains)[row]
+
+    def _distinct_servers(self, tables: list[pa.Table]) -> tuple[np.ndarray, np.ndarray]:
+        server_keys, domain_keys = (np.concatenate([column(table, name) for table in tables]) for name in ("server_key", "domain_key"))
+        found, row = first_of_each(server_keys)
+        return found, domain_keys[row]
 
     def _take_observed(self) -> tuple[dict[int, bytes], np.ndarray]:
         """Merges Servidores into the table; returns the robots.txt that are new, by place of the server, and the places where they changed."""
@@ -145,13 +153,15 @@ class Walk:
         self._timing.mark("find")
         urls = links.urls_of(piece.new)
         self._timing.mark("urls")
-        piece.new_servers = self._servers.find(links.server_key[piece.new])
+        piece.new_servers = self._servers.find(links.server_keys_of(piece.new))
         self._name_servers(piece.new_servers, urls)
         answers = self._answers.part(*bounds)
         urls = self.refusals.judge(piece, urls, self._servers, answers, len(foreign) > 0)
         links.forget_urls()
         features = {"levels": path_levels(urls)} if "levels" in self._policy.features else {}
         self._timing.mark("rules")
+        place_rows(piece)
+        self._texts.append(self._parent.rows.read("segment", piece.start, piece.stop), piece.old_at, urls, piece.new_at)
         merge_rows(piece, self._servers, self._texts.segment_of_old, self._texts.own, features)
         self._timing.mark("merge")
         apply_happened(piece, self._happened.part(*bounds), self._limits.attempts_max)
@@ -160,8 +170,6 @@ class Walk:
         duplicate = self._duplicate[start:start + len(answers.key)]
         side, self._side_done = merge_side(piece, self._side_done, answers, self._plan.cycle, duplicate)
         self._timing.mark("states")
-        self._texts.append(self._parent.rows.read("segment", piece.start, piece.stop), piece.old_at, urls, piece.new_at)
-        self._timing.mark("texts")
         self._servers.count(piece.server_places, piece.rows["state"])
         self._refill.offer(piece.rows, piece.server_places, self._rows_done)
         self._timing.mark("preschedule")
@@ -174,10 +182,12 @@ class Walk:
         for name in self._sums:
             self._sums[name] += int(piece.rows[name].sum(dtype=np.uint64))
         self._timing.mark("count")
+        self._texts.settle()
+        self._timing.mark("texts")
         return state
 
     def _name_servers(self, places: np.ndarray, urls: pa.LargeBinaryArray) -> None:
         """Names the servers of new URLs that have no name yet, by a URL of each."""
         nameless = np.flatnonzero(self._servers["server"][places] == "")
         found, row = first_of_each(places[nameless])
-        self._servers.name(found, [url.decode() for url in urls.take(pa.array(nameless[row])).to_pylist()])
+        self._servers.name(found, urls.take(pa.array(nameless[row])))

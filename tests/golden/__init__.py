@@ -1,4 +1,4 @@
-"""Golden files: a small crawl folder as version 2 wrote it, what bin/show prints of it, and ways to break it."""
+"""Golden files: a small crawl folder as version 3 wrote it, what bin/show prints of it, and ways to break it."""
 
 from pathlib import Path
 

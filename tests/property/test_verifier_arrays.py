@@ -10,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.generation import domains_of, line_numbers
-from stages.verifier.links import sort_pairs
+from contract.tables import COLLECTED_STATE, WAITING
 from stages.verifier.merge import add_up
 from stages.verifier.pieces import cut
+from stages.verifier.prescheduling import Policy, Refill
 from stages.verifier.texts import FOLDED, SEGMENTS_MAX, choose_folded
 from storage.arrays import search_runs
-from storage.keyed_file import PAIR_END, KeyedFile, find_pair, find_pairs
+from storage.keyed_file import KeyedFile
+from storage.pairs import PAIR_END, Runs, find_pair, find_pairs, sort_pairs
 from storage.tables import ROW_GROUP_ROWS, column, write_table
 
 END = 2**64 - 1
@@ -33,8 +35,8 @@ def columns_of(rows) -> tuple[np.ndarray, np.ndarray]:
 @given(st.lists(pairs, max_size=40))
 def test_pairs_are_sorted(rows):
     first, second = columns_of(rows)
-    order = sort_pairs(first, second, 0)
-    assert [rows[place] for place in order.tolist()] == sorted(rows)
+    order, majors, minors = sort_pairs(first, second, 0)
+    assert [rows[place] for place in order.tolist()] == sorted(rows) == list(zip(majors.tolist(), minors.tolist()))
 
 
 @quick
@@ -42,7 +44,7 @@ def test_pairs_are_sorted(rows):
 def test_pairs_that_share_their_first_bits_are_sorted(rows, top):
     rows = [(top << 60 | first, second) for first, second in rows]
     first, second = columns_of(rows)
-    assert [rows[place] for place in sort_pairs(first, second, 4).tolist()] == sorted(rows)
+    assert [rows[place] for place in sort_pairs(first, second, 4)[0].tolist()] == sorted(rows)
 
 
 @quick
@@ -58,6 +60,18 @@ def test_pairs_are_found(there, wanted):
 
 
 @quick
+@given(st.dictionaries(keys, st.sets(keys, max_size=12), max_size=6), st.lists(pairs, max_size=20), st.data())
+def test_runs_of_pairs_are_searched(runs, wanted, data):
+    rows = [(first, second) for first in sorted(runs) for second in sorted(runs[first])]  # some runs are empty
+    wanted += data.draw(st.lists(st.sampled_from(rows), max_size=20)) if rows else []
+    wanted += [(first, second ^ 1) for first, second in wanted]  # as they differ in the last bit alone, they begin alike
+    starts = np.cumsum([0, *(len(runs[first]) for first in sorted(runs))])
+    place, there = Runs(np.array(sorted(runs), np.uint64), starts, columns_of(rows)[1]).search(*columns_of(wanted))
+    assert place.tolist() == [sum(row < pair for row in rows) for pair in wanted]
+    assert there.tolist() == [pair in rows for pair in wanted]
+
+
+@quick
 @given(st.lists(st.sets(keys, max_size=12), min_size=1, max_size=6), st.data())
 def test_runs_are_searched(runs, data):
     among = np.array([key for run in runs for key in sorted(run)], np.uint64)
@@ -66,6 +80,26 @@ def test_runs_are_searched(runs, data):
     low = np.array([ends[run] - len(runs[run]) for run, _ in wanted])
     found = search_runs(np.array([key for _, key in wanted], np.uint64), low, np.array([ends[run] for run, _ in wanted]), among)
     assert found.tolist() == [start + sum(key < wanted_key for key in runs[run]) for start, (run, wanted_key) in zip(low.tolist(), wanted)]
+
+
+@quick
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([0, 1, 2, 3, 65_534, 65_535, 65_536, 2**32 - 1]), st.booleans()), max_size=12),
+       st.integers(1, 20), st.integers(1, 3), st.integers(0, 60))
+def test_the_best_waiting_rows_of_each_server_are_found(rows, times, most, piece):
+    """Servers with more than sixteen times `most` rows are crowded."""
+    rows *= times
+    refill = Refill(np.ones(3, bool), Policy(lambda rows: rows["score"], ("score",)), most)
+    for start in (0, piece):
+        part = rows[start:piece] if start < piece else rows[piece:]
+        columns = {name: np.zeros(len(part), np.uint8) for name in ("depth", "segment")}
+        columns |= {"score": np.array([score for _, score, _ in part], np.uint32),
+                    "state": np.array([WAITING if waits else COLLECTED_STATE for _, _, waits in part], np.uint8)}
+        refill.offer(columns, np.array([place for place, _, _ in part], np.int32), start)
+        if start == piece:
+            break
+    chosen, places = refill.choose(np.zeros(3, np.int64), 1)
+    best = [sorted((score, row) for row, (place, score, waits) in enumerate(rows) if waits and place == server)[:most] for server in range(3)]
+    assert sorted(zip(chosen.tolist(), places.tolist())) == sorted((row, server) for server in range(3) for _, row in best[server])
 
 
 @quick

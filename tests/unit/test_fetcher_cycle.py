@@ -144,7 +144,7 @@ def test_damage_and_mistakes_have_their_exit_codes(tmp_path):
         pages = cycle.out / names.PAGES
         pages.mkdir(parents=True)
         (pages / "00000.warc.zst").write_bytes(b"damaged bytes")
-        (cycle.out / mark_name(0)).write_bytes(encode_json({"format": 2, "files": {"00000": 13}}))
+        (cycle.out / mark_name(0)).write_bytes(encode_json({"format": 3, "files": {"00000": 13}}))
         damaged = cycle.run()
         assert damaged.returncode == 65 and "set aside as" in damaged.stderr and not (pages / "00000.warc.zst").exists()
         assert cycle.run().returncode == 0 and len(finals_in(cycle.out)) == 1

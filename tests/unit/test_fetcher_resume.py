@@ -89,11 +89,11 @@ def test_history_tells_what_was_done(tmp_path, some_pages):
         *((f"/{n}", True, "answered", "") for n in range(3)),
     ]
     assert history.past[0].is_robots and history.past[0].block.endswith(b"Disallow: /no")
-    (folder / mark_name(0)).write_bytes(encode_json({"format": 2, "files": {"00000": 10**6}}))
+    (folder / mark_name(0)).write_bytes(encode_json({"format": 3, "files": {"00000": 10**6}}))
     with pytest.raises(Damaged, match="expected 1000000 bytes of whole exchanges"):
         read_history(folder)
     for wrong in ({"file": 1}, {"files": {"x": 1}}, {"files": {"00000": None}}, {"files": 3}):
-        (folder / mark_name(0)).write_bytes(encode_json({"format": 2, **wrong}))
+        (folder / mark_name(0)).write_bytes(encode_json({"format": 3, **wrong}))
         with pytest.raises(Damaged, match="synced-00000: expected numbers of files and their lengths"):
             read_history(folder)
 

@@ -208,7 +208,7 @@ def test_two_forks_to_one_place_do_not_meet(grown, tmp_path):
 def test_what_was_set_aside_is_known_to_be_missing(grown, tmp_path):
     crawl, _ = grown
     path = crawl.crawl.path
-    (path / names.CORRUPT / "note.json").write_bytes(b'{"format": 2, "path": "%s", "reason": "torn"}' % f"{names.cycle(3)}/{names.EXTRACTOR}/{names.LINKS}".encode())
+    (path / names.CORRUPT / "note.json").write_bytes(b'{"format": 3, "path": "%s", "reason": "torn"}' % f"{names.cycle(3)}/{names.EXTRACTOR}/{names.LINKS}".encode())
     (path / names.cycle(3) / names.EXTRACTOR / names.LINKS).unlink()
     assert run("--crawl", path, tmp_path / "fork").returncode == 0
     (note,) = (tmp_path / "fork" / names.CORRUPT).iterdir()

@@ -17,7 +17,8 @@ from contract.plan import fix_verifier_plan, read_plan
 from contract.tables import AUX, ORDER
 from stages.verifier.__main__ import work
 from storage.errors import Damaged
-from storage.keyed_file import PAIR_END, KeyedFile
+from storage.keyed_file import KeyedFile
+from storage.pairs import PAIR_END
 from storage.tables import footer_digest, verify_footer
 from storage.text_segments import Segment
 from tests.crash.verifier_cases import harvest, make_crawl, make_folding, make_grow, seeded
