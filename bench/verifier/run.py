@@ -68,14 +68,21 @@ def course_lines(course: Course, rows: dict, contest: Contest) -> list[str]:
         lines += thesis_lines(rows)
     if any(row["step_s"] is None for row in rows.values()):
         lines.append("  the verifier does not tell its step (--times): ratios are of the whole command")
+    last = list(rows.values())[-1]
     for name, noted in contest.notes.peers.items():
         words = PEERS[name][2] if name in PEERS else "ours with one block, growth off (Programs 6 and 7)"
-        lines.append(f"  {name:13} {words}; " + (f"out after {noted.get('known', 0) / 1e6:.2f} million: {noted['out']}" if "out" in noted else "went all the way")
-                     + (f"; {noted['disagrees']}" if "disagrees" in noted else ""))
-    last = list(rows.values())[-1]
+        lines.append(f"  {name:13} {words}; {how_far(noted, last['known'])}" + (f"; {noted['disagrees']}" if "disagrees" in noted else ""))
     lines.append(f"  growth: {contest.notes.splits} splits, {contest.notes.grow_s:.1f} s in all, not in the seconds above; the largest of {last['blocks']} blocks: "
                  f"{last['largest_block_urls']:,} URLs, {last['largest_block_servers']:,} servers")
     return lines
+
+
+def how_far(noted: dict, known: int) -> str:
+    """How far a peer got of so many known URLs; one that took part in an earlier part of the run only was not asked further."""
+    reached = f"{noted.get('known', 0) / 1e6:.2f} million"
+    if "out" in noted:
+        return f"out after {reached}: {noted['out']}"
+    return "went all the way" if noted.get("known", 0) >= known else f"not asked beyond {reached}"
 
 
 def open_work_folder(folder: Path, courses: list[Course], is_fresh: bool) -> None:

@@ -27,6 +27,7 @@ from bench.verifier.peers import PEERS, Missing, open_peer
 from bench.verifier.peers.drum import CHECK, CHECK_UPDATE, UPDATE, Drum
 from bench.verifier.plot import draw
 from bench.verifier.rate import between, rates
+from bench.verifier.run import how_far
 from bench.verifier.stream import Shape, Stream, level_for
 from contract.blocks import interval
 from contract.config import Config
@@ -369,3 +370,11 @@ def test_peers_that_pass_a_limit_are_out_and_their_files_are_gone(tmp_path):
     field.take(batch, -1, 0)
     assert all("out" in noted for noted in notes.values()) and not list((tmp_path / "peers").glob("*/*"))
     assert "disagrees" in notes["sqlite" if largest != "sqlite" else "lookup"]
+
+
+@pytest.mark.parametrize("noted, said", [
+    ({"known": 20_000_000}, "went all the way"), ({"known": 5_000_000}, "not asked beyond 5.00 million"), ({}, "not asked beyond 0.00 million"),
+    ({"known": 5_000_000, "out": "a cycle took 70 s"}, "out after 5.00 million: a cycle took 70 s"),
+])
+def test_how_far_a_peer_got(noted, said):
+    assert how_far(noted, 20_000_000) == said
