@@ -79,6 +79,9 @@ class Field:
 
     def fill(self, stream: Stream) -> None:
         """Loads what was put off, in large sorted parts, untimed."""
+        if not self._peers:
+            for path in self._folder.glob("later-*.npy"):
+                path.unlink()
         held: list[Path] = []
         rows = 0
         for path in sorted(self._folder.glob("later-*.npy")):

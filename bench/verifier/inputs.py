@@ -1,4 +1,4 @@
-"""The extractor's tables of a cycle, as the extractor would have published them, made from the stream."""
+"""The tables of the extractor that the verifier reads, as the extractor would have published them, made from the stream."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 from bench.verifier.stream import Stream, Urls, mix
 from contract import names
 from contract.plan import Plan
-from contract.tables import ANSWERED, COLLECTED, DISTINCT, EXTRACTED, LINKS, METADATA, REJECTED, SERVERS
+from contract.tables import ANSWERED, COLLECTED, DISTINCT, EXTRACTED, METADATA, SERVERS
 from storage.publish import publishing
 from storage.tables import write_table
 
@@ -23,7 +23,6 @@ def write_inputs(folder: Path, stream: Stream, plan: Plan, extracted: Urls, coll
     tables = {
         names.EXTRACTED: extracted_table(stream, extracted), names.COLLECTED: collected_table(stream, collected, plan.now_ms),
         names.METADATA: metadata_table(stream, collected, plan.now_ms), names.SERVERS: servers_table(stream, collected, plan.now_ms),
-        names.LINKS: links_table(extracted, collected), names.REJECTED: REJECTED.empty_table(),
     }
     with publishing(folder) as manifest:
         for name, table in tables.items():
@@ -75,13 +74,6 @@ def servers_table(stream: Stream, collected: Urls, now_ms: int) -> pa.Table:
         "robots_expires_at_ms": np.full(len(server), now_ms + ROBOTS_EVERY_MS), "delay_ms": 1_000, "last_request_at_ms": np.full(len(server), now_ms),
         "ready_at_ms": np.full(len(server), now_ms), "address": "192.0.2.1", "requests": requests, "mean_ms": 100,
         "sitemaps": pa.array([[]] * len(server), pa.list_(pa.string()))})
-
-
-def links_table(extracted: Urls, collected: Urls) -> pa.Table:
-    """One row a page and target, as many as there are links in; the pages take turns."""
-    target = np.repeat(extracted.key, extracted.links_in)
-    pages = collected.key if len(collected) else extracted.key[:1]
-    return as_table(LINKS, len(target), {"from_key": np.sort(np.resize(pages, len(target))), "to_key": target, "kinds": 1, "followed": 1})
 
 
 def fetched_at_ms(urls: Urls, now_ms: int) -> np.ndarray:

@@ -34,7 +34,7 @@ from storage.pairs import find_pair
 from storage.tables import column
 from storage.text_segments import NO_TEXT, read_blobs
 
-BASE_BYTES = 250 << 20  # what the libraries and the writing of AUX take
+BASE_BYTES = 300 << 20  # what the libraries, the writing of AUX and the packing of texts take
 SERVER_BYTES = 600  # of a row of the table of servers, which is held whole, before and after
 ROW_BYTES = 6  # of every row of the block, from its piece to the end: its state, and its columns as they are packed
 PARENT_ROW_BYTES = 80  # of a row of the parent: its columns, those that they become, places, and the numbers that it is found by
