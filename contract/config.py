@@ -102,6 +102,7 @@ class Extractor:
     page_max_bytes: int = number(10 << 20, 1, 1 << 30)
     page_max_s: float = number(10.0, 0.001, 86_400)
     page_memory_max_bytes: int = number(2 << 30, 256 << 20)
+    scan_from_bytes: int = number(16 << 20, 0)
     documents: tuple[str, ...] = words(*DOCUMENTS[:7], allowed=DOCUMENTS)
     follow: tuple[str, ...] = words(
         "a", "area", "frame", "refresh", "redirect", "canonical", "alternate", "next", "object", "location", "sitemap", "feed",
@@ -185,9 +186,9 @@ class Config:
     supervisor: Supervisor = Supervisor()
 
     def digest(self) -> str:
-        """Of all that decides what stages write; how many workers read pages decides nothing."""
+        """Of all that decides what stages write; how many workers read pages, and how they find tags, decides nothing."""
         tables = asdict(self)
-        del tables["extractor"]["workers"]
+        del tables["extractor"]["workers"], tables["extractor"]["scan_from_bytes"]
         return blake2b(encode_json(tables), digest_size=16).hexdigest()
 
 

@@ -1,5 +1,6 @@
 """URLs: the canonical form, the server and domain of one, and the keys that stand for them."""
 
+import re
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import NamedTuple
@@ -11,6 +12,8 @@ from publicsuffixlist import PublicSuffixList
 URL_MAX_BYTES = 8_000  # longer ones are not URLs for us: servers answer 414 to them, and rows stay small
 UNPARSABLE = "unparsable"
 OTHER_SCHEME = "other_scheme"
+# Absolute URLs that the parser leaves as they are, unless they hold steps (/./) or names in Punycode, which may be wrong.
+_PLAIN = re.compile(r"https?://(?:[a-z0-9-]++\.)*[a-z]{2,}+/[A-Za-z0-9_.~/-]*+(?:\?[A-Za-z0-9_.~=&/-]++)?")
 
 
 class NotCanonical(ValueError):
@@ -23,6 +26,8 @@ class NotCanonical(ValueError):
 
 def canonicalise(text: str, base: str | None = None) -> str:
     """The WHATWG serialisation without fragment, userinfo, empty query and the host's trailing dots; ASCII."""
+    if _PLAIN.fullmatch(text) and "/." not in text and "xn--" not in text and len(text) <= URL_MAX_BYTES:
+        return text  # as most are that were canonical before: a tenth of the parser's time
     try:
         href = ada_url.join_url(base, text) if base else ada_url.normalize_url(text)
     except (ValueError, UnicodeEncodeError):  # lone surrogates have no UTF-8

@@ -123,12 +123,11 @@ def decode_record(data: bytes, offset: int, length: int, *, is_cut: bool = False
     end = data.find(RECORD_END)  # which ends headers too
     if end < 0 or not data.startswith(b"WARC/1."):
         raise ValueError("expected a WARC 1 record, found something else")
-    headers, start = {}, end + len(RECORD_END)
-    for line in data[:end].decode("utf-8", "replace").split("\r\n")[1:]:
-        name, colon, value = line.partition(":")
-        if not colon:
-            raise ValueError(f"expected a WARC header, found {line[:60]!r}")
-        headers[name.strip().lower()] = value.strip()
+    start, lines = end + len(RECORD_END), data[:end].decode("utf-8", "replace").split("\r\n")[1:]
+    parts = [line.partition(":") for line in lines]
+    if bad := [name for name, colon, _ in parts if not colon]:
+        raise ValueError(f"expected a WARC header, found {bad[0][:60]!r}")
+    headers = {name.strip().lower(): value.strip() for name, _, value in parts}
     size = headers.get("content-length", "")
     found = len(data) - start - len(RECORD_END)
     if not _LENGTH.fullmatch(size) or found != int(size) and not is_cut:

@@ -77,7 +77,8 @@ class Ours:
 
     def _begin(self, pages: Path) -> Child:
         shutil.rmtree(self.out, ignore_errors=True)
-        command = [sys.executable, "-P", "-m", "stages.extractor", pages, "--out", self.out, "--set", f"extractor.workers={self._workers}"]
+        command = [sys.executable, "-P", "-m", "stages.extractor", pages, "--out", self.out, "--set", f"extractor.workers={self._workers}",
+                   "--set", "extractor.scan_from_bytes=0"]  # loading is a part of starting, also where one page is read
         with on_cores(self._cores):
             return Child(command, self._log)
 

@@ -22,6 +22,7 @@ from stages.extractor import answer, reading
 from stages.extractor.__main__ import first_year, publish
 from stages.extractor.chunks import cut_file
 from stages.extractor.documents import html
+from stages.extractor.documents.start_tags import load_scan
 from stages.extractor.extraction import Extraction
 from stages.extractor.links import LinkJudge
 from stages.extractor.page_files import files_below
@@ -104,6 +105,7 @@ def time_parts(pages: Path, out: Path) -> dict[str, float]:
 
 
 def extract(pages: Path, out: Path, clock: Clock) -> None:
+    load_scan()
     config, keys = Config(), Keys(0)
     _, files = files_below(pages)
     extraction, worker = Extraction(config, keys, None, None), reading.Reading(config, keys, None, first_year(files))

@@ -49,6 +49,7 @@ from contract.tables import DISTINCT, SERVERS, URL_LIST
 from contract.url import Keys
 from contract.warc import PageReader, parse_date
 from stages.extractor.chunks import cut_file
+from stages.extractor.documents.start_tags import load_scan
 from stages.extractor.extraction import Extraction
 from stages.extractor.page_files import PageFile, files_below, files_of_cycle
 from stages.extractor.reading import Reading
@@ -151,6 +152,8 @@ def take_files(files: list[PageFile], extraction: Extraction, make_reading: Make
         if progress.is_due():
             progress.tell(**extraction.figures)
 
+    if sum(file.size_bytes for file in files) >= limits.scan_from_bytes:
+        load_scan()
     workers = Workers(limits, make_reading, say, tell)
     by_name = {file.name: file for file in files}
     damaged: set[str] = set()

@@ -21,7 +21,7 @@ class Document:
     canonical: str | None = None  # text of the link that names the document's own address
     noindex: bool = False
     nofollow: bool = False  # says so for all of its links
-    hrefs: list[str] = field(default_factory=list)  # texts of plain <a href>: nearly all links of HTML; they come before the others
+    hrefs: list[str] = field(default_factory=list)  # texts of plain <a href>, most without fragments: nearly all links of HTML; they come before the others
     others: dict[tuple[int, str, bool], int] = field(default_factory=dict)  # (kind, text, marked nofollow): occurrences
     anchors: dict[str, str] = field(default_factory=dict)  # text of a link -> first words that it stands under, where they are kept
     text: str = ""  # the words that people read, where a fingerprint is wanted
@@ -31,9 +31,10 @@ class Document:
         self.others[link] = self.others.get(link, 0) + 1
 
     def join(self, other: "Document") -> None:
-        """Takes what a part of the document says that comes after all others: links, what they are relative to, what is asked of robots."""
+        """Takes what a part of the document says that comes after all others: links, language, what links are relative to, what is asked of robots."""
         for link, count in other.others.items():
             self.others[link] = self.others.get(link, 0) + count
+        self.language = self.language or other.language
         self.base = other.base if self.base is None else self.base
         self.canonical = other.canonical if self.canonical is None else self.canonical
         self.noindex, self.nofollow = self.noindex or other.noindex, self.nofollow or other.nofollow
@@ -42,6 +43,12 @@ class Document:
     def links(self) -> dict[tuple[int, str, bool], int]:
         """All links, each with its occurrences, in the order of their first ones."""
         return Counter((A, text, False) for text in self.hrefs) + Counter(self.others)
+
+
+def without_fragment(text: str) -> str:
+    """The text of a link, which leads to the same place; a blank before the # would become the end of the text, and be dropped."""
+    place = text.find("#")
+    return text[:place] if place == 0 or place > 0 and text[place - 1] > " " else text
 
 
 def shorten(title: str) -> str:

@@ -17,9 +17,9 @@ from typing import NamedTuple
 from contract.config import LINK_KINDS, Extractor
 from contract.url import OTHER_SCHEME, UNPARSABLE, server_of
 from stages.extractor.answer import Answer
-from stages.extractor.document import A, Document
+from stages.extractor.document import A, Document, without_fragment
 from stages.extractor.scope import PAGE_LINKS, TRAPS, Scope
-from stages.extractor.targets import Near, Target, Targets, base_at, without_fragment
+from stages.extractor.targets import Near, Target, Targets, base_at
 
 REPEATED, KIND, NOFOLLOW, OUT_OF_SCOPE, TRAP, FOLLOWED = (
     "repeated_in_page", "kind_not_followed", "nofollow", "out_of_scope", "trap", "followed"
@@ -63,28 +63,13 @@ class Gathered:
         self.kinds, self.nofollow, self.verdicts = [1 << kind] * count, [marked] * count, [verdict] * count
         self.classes[REPEATED] += len(targets) - count
 
-    def add(self, target: Target, kind: int, marked: bool, verdict: str, count: int) -> int:
-        """Takes so many occurrences of a link that leads somewhere; gives its row."""
-        place = self.place.setdefault(target.url, len(self.targets))
-        if place == len(self.targets):
-            self.targets.append(target)
-            self.kinds.append(1 << kind)
-            self.nofollow.append(marked)
-            self.verdicts.append(verdict)
-            self.classes[REPEATED] += count - 1
-        else:
-            self.kinds[place] |= 1 << kind
-            self.nofollow[place] = self.nofollow[place] and marked
-            if verdict == FOLLOWED:
-                self.verdicts[place] = FOLLOWED
-            self.classes[REPEATED] += count
-        return place
-
 
 class LinkJudge:
     def __init__(self, config: Extractor, scope: Scope, targets: Targets):
-        self._follow = kinds_named(config.follow)
-        self._obey_nofollow = config.obey_nofollow
+        follow = kinds_named(config.follow)
+        # The class of an occurrence if its target is in scope, by its kind and whether it is marked nofollow.
+        self._verdicts = {(kind, marked): KIND if kind not in follow else NOFOLLOW if marked and config.obey_nofollow else FOLLOWED
+                          for kind in range(len(LINK_KINDS)) for marked in (False, True)}
         self._keeps_all = config.keep_links == "all"
         self._keeps_anchors = config.anchor_text
         self._scope = scope
@@ -105,28 +90,39 @@ class LinkJudge:
 
     def _begin(self, hrefs: list[str], near: Near, nofollow: bool, gathered: Gathered) -> None:
         """What _gather() does, for the links that most are, in a fifth of the time."""
-        targets = list(map(near.__getitem__, [without_fragment(text) if "#" in text else text for text in hrefs]))
+        targets = list(map(near.__getitem__, hrefs))
         if not all([target.url for target in targets]):
             for target in targets:
                 if not target.url:
                     gathered.classes[target.rejected] += 1
             targets = [target for target in targets if target.url]
-        gathered.begin(targets, A, nofollow, self._verdict(A, nofollow))
+        gathered.begin(targets, A, nofollow, self._verdicts[A, nofollow])
 
     def _gather(self, links: Iterable[tuple[tuple[int, str, bool], int]], near: Near, document: Document, gathered: Gathered) -> None:
+        places, kinds, verdicts, classes = gathered.place, gathered.kinds, gathered.verdicts, gathered.classes
         for (kind, text, marked), count in links:
-            target = near[without_fragment(text)]
-            if not target.url:
-                gathered.classes[target.rejected] += count
+            target = near[without_fragment(text) if "#" in text else text]
+            url = target.url
+            if not url:
+                classes[target.rejected] += count
                 continue
             marked = marked or document.nofollow
-            place = gathered.add(target, kind, marked, self._verdict(kind, marked), count)
+            verdict = self._verdicts[kind, marked]
+            place = places.setdefault(url, len(kinds))
+            if place == len(kinds):
+                gathered.targets.append(target)
+                kinds.append(1 << kind)
+                gathered.nofollow.append(marked)
+                verdicts.append(verdict)
+                classes[REPEATED] += count - 1
+            else:
+                kinds[place] |= 1 << kind
+                gathered.nofollow[place] = gathered.nofollow[place] and marked
+                if verdict == FOLLOWED:
+                    verdicts[place] = FOLLOWED
+                classes[REPEATED] += count
             if self._keeps_anchors:
                 keep_anchor(gathered.anchors, place, document.anchors.get(text, ""))
-
-    def _verdict(self, kind: int, marked: bool) -> str:
-        """The class of an occurrence if its target is in scope."""
-        return KIND if kind not in self._follow else NOFOLLOW if marked and self._obey_nofollow else FOLLOWED
 
     def _close(self, url: str, depth: int, gathered: Gathered) -> Judged:
         targets, verdicts, classes = gathered.targets, gathered.verdicts, gathered.classes

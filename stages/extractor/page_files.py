@@ -16,6 +16,11 @@ class PageFile(NamedTuple):
     name: str  # below the folder that the tables' column `file` is relative to
     description: dict | None  # bytes and checksum, where a manifest tells them
 
+    @property
+    def size_bytes(self) -> int:
+        """0 where it is not there."""
+        return self.path.stat().st_size if self.path.exists() else 0
+
     def check(self) -> None:
         """Damaged unless the file is the one that its manifest describes."""
         if self.description is not None:

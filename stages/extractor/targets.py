@@ -13,6 +13,7 @@ from typing import NamedTuple
 from contract.canonical import Canonical
 from contract.url import URL_MAX_BYTES, Keys, NotCanonical, canonicalise, server_of
 from stages.extractor.charset import UTF_8, to_page_query
+from stages.extractor.document import without_fragment
 from stages.extractor.scope import Scope
 
 URLS_REMEMBERED = 1 << 16
@@ -21,7 +22,7 @@ TEXT_REMEMBERED_MAX_CHARACTERS = 500  # images in data: URLs would fill the memo
 URL_REMEMBERED_MAX_CHARACTERS = 500  # ... and so would long bases; what a worker remembers must not decide which page fits into it
 _UP = "../"
 # Paths and queries that a URL parser leaves as they are, unless they hold steps (./, ../).
-_PLAIN = re.compile(r"/?[A-Za-z0-9_~-][A-Za-z0-9_.~/-]*+(?:\?[A-Za-z0-9_.~=&/-]++)?+")
+_PLAIN = re.compile(r"(?P<up>(?:\.\./)*)(?P<rest>/?[A-Za-z0-9_~-][A-Za-z0-9_.~/-]*+(?:\?[A-Za-z0-9_.~=&/-]++)?)")
 
 
 @dataclass(slots=True)
@@ -44,12 +45,6 @@ class Base(NamedTuple):
 
 def base_at(url: str) -> Base:
     return Base(url, server_of(url) + "/", url.partition("?")[0].rpartition("/")[0] + "/")
-
-
-def without_fragment(text: str) -> str:
-    """The text of a link, which leads to the same place; a blank before the # would become the end of the text, and be dropped."""
-    place = text.find("#")
-    return text[:place] if place == 0 or place > 0 and text[place - 1] > " " else text
 
 
 class Near(dict[str, Target]):
@@ -94,39 +89,48 @@ class Targets:
 
     def find(self, text: str, base: Base, charset: str) -> Target:
         """Where the text of a link leads, in a page of that encoding."""
-        text = without_fragment(text)
-        if not text:
-            return self._at(self._canonical.fold(base.url))
-        if not text.isascii():
-            return self._find(to_page_query(text, charset), base.url)
-        if len(text) > TEXT_REMEMBERED_MAX_CHARACTERS or text[0] <= " " or text[0] == "?":
-            return self._find(text, base.url)  # only a query is relative to more than the folder
-        if ":" in text and not text.startswith(("http://", "https://")):
-            return self._find(text, base.url)  # as 'http:?q' is, too
+        text = without_fragment(text) if "#" in text else text
+        plain = _PLAIN.fullmatch(text) if len(text) <= TEXT_REMEMBERED_MAX_CHARACTERS else None
+        if plain is None:
+            if not text:
+                return self._at(self._canonical.fold(base.url))
+            if not text.isascii():
+                return self._find(to_page_query(text, charset), base.url)
+            if len(text) > TEXT_REMEMBERED_MAX_CHARACTERS or text[0] <= " " or text[0] == "?":
+                return self._find(text, base.url)  # only a query is relative to more than the folder
+            if ":" in text and not text.startswith(("http://", "https://")):
+                return self._find(text, base.url)  # as 'http:?q' is, too
         near = self._near.get(base.folder)
         if near is None:
             near = self._near[base.folder] = Near()
         target = near.get(text)
         if target is None:
-            target = self._near_find(text, base)
-            if len(target.url) <= URL_REMEMBERED_MAX_CHARACTERS:
-                near[text] = target
-                self._remembered += 1
+            target = self._near_find(plain, base.folder, base.root) if plain else self._find(text, base.folder)
+            self._remember(near, text, target)
         return target
 
-    def _near_find(self, text: str, base: Base) -> Target:
-        """The same of a text that leads to the same place from everywhere in a folder."""
-        folder, up = base.folder, 0
-        while text.startswith(_UP, up * len(_UP)):
-            up += 1
-        rest = text[up * len(_UP):]
+    def _near_find(self, plain: re.Match, folder: str, root: str) -> Target:
+        """Where a plain text leads from everywhere in a folder."""
+        up, rest, near, above = plain.end("up") // len(_UP), plain["rest"], None, folder
+        if "./" in rest or ".?" in rest or rest[-1] == "." or up and rest[0] == "/":
+            return self._find(plain[0], folder)
         if up:
-            folder = folder.rsplit("/", up + 1)[0] + "/" if up < folder.count("/") - base.root.count("/") else base.root
-        if _PLAIN.fullmatch(rest) and "./" not in rest and ".?" not in rest and rest[-1] != "." and (not up or rest[0] != "/"):
-            url = base.root + rest[1:] if rest[0] == "/" else folder + rest
-            if len(url) <= URL_MAX_BYTES:
-                return self._at(self._canonical.fold(url))
-        return self._find(text, base.folder)
+            above = folder.rsplit("/", up + 1)[0] + "/" if up < folder.count("/") - root.count("/") else root
+            near = self._near.get(above)
+            if near is not None and (target := near.get(rest)) is not None:
+                return target  # the folder above knows it
+        url = above + rest if rest[0] != "/" else root + rest[1:]
+        if len(url) > URL_MAX_BYTES:
+            return self._find(plain[0], folder)
+        target = self._at(self._canonical.fold(url))
+        if near is not None:
+            self._remember(near, rest, target)
+        return target
+
+    def _remember(self, near: Near, text: str, target: Target) -> None:
+        if len(target.url) <= URL_REMEMBERED_MAX_CHARACTERS:
+            near[text] = target
+            self._remembered += 1
 
     def _find(self, text: str, relative_to: str) -> Target:
         try:

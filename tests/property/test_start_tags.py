@@ -5,15 +5,17 @@ from hypothesis import strategies as st
 
 from stages.extractor.document import Document
 from stages.extractor.documents.html import Options, read_tree, take_plain
-from stages.extractor.documents.start_tags import NotPlain, read_plain
+from stages.extractor.documents.start_tags import NotPlain, load_scan, read_plain
+
+load_scan()
 
 TAGS = ("a p div span code b i em li ul table tr td th caption colgroup head body html noscript button h1 h2 br img link script style title textarea "
-        "base form input area object video source select option svg path g meta font nobr pre center q ins blockquote template math frameset P Code BR TD A FORM").split()
-NAMES = "href src rel name content http-equiv action data cite background lang xml:lang srcset imagesrcset class id title method formaction poster".split()
+        "base form input area object video source select option svg path g meta font nobr pre center q ins blockquote template math frameset P Code BR TD A FORM Title IMG my-tag").split()
+NAMES = "href HREF Src src rel name content http-equiv action data cite background lang xml:lang srcset imagesrcset class id title method formaction poster".split()
 VALUES = ["x", "y/z", "?a=1&b=2", "a&amp;b", "&lt;", "#f", "", "a b", "&#39;", "&#8212;", "&#128;", "&copy", "&copy;", "&notit;", "&amp=1", "&", "& ", "\n",
-          "\r\n", "é", "nofollow", "canonical", "stylesheet", "noindex", "robots", "refresh", "0;url=q", "a>b", "<a href=z>"]
-WHOLE = ["<!-- c -->", "<!---->", "<!-->", "<!--a--b-->", "<!doctype html>", "<?xml x?>", "<!-- <a href=q></a> -->", "<![CDATA[x]]>", "<script>'<a href=z>'</script>",
-         "<script><!--<script></script>--></script>", "<style>a<b</style>", "<title>T &amp; u</title>", "<title>&copy=</title>", "<textarea><a href=n></a></textarea>",
+          "\r\n", "é", "nofollow", "canonical", "stylesheet", "noindex", "robots", "refresh", "0;url=q", "a>b", "<a href=z>", "x#y", "&amp;#y", "&#35;y", " #y"]
+WHOLE = ["<!-- c -->", "<!---->", "<!--->", "<!-- -- -->", "<!--a--!>", "<!--a---->", "<!>", "<!x>", "<![if x]>", "<? y>", "<!-->", "<!--a--b-->", "<!doctype html>", "<?xml x?>", "<!-- <a href=q></a> -->", "<![CDATA[x]]>", "<script>'<a href=z>'</script>",
+         "<script><!--<script></script>--></script>", "<style>a<b</style>", "<style><!-- <a href=s> --></style>", "<script><!-- '<a href=z>' </SCRIPT >", "<script><!-- <script> </script>", "<svg/>", "<svg><!-- c --><g/></svg>", "<select><!-- c --><option>x</select>", "<a href=k>t<!-- </a> -->u</a>", "<title>T &amp; u</title>", "<title>&copy=</title>", "<textarea><a href=n></a></textarea>",
          "<select><option>x</select>", "<svg viewBox='0'><path d=M /></svg>", "<svg><text x=1>t<tspan>u</tspan></text></svg>", "<svg><text><p>t</text></svg>", "<!--<div><a href=x><p>x</p></a>-->", "<svg><a href=v><title>w</title></a></svg>", "text", "<", "< b", "&amp;", "\0", "</a >", "</form>"]
 
 

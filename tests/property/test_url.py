@@ -3,9 +3,10 @@
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import ada_url
 import pytest
 
-from contract.url import Keys, NotCanonical, canonicalise, host_of, port_of, server_of
+from contract.url import _PLAIN, Keys, NotCanonical, canonicalise, host_of, port_of, server_of
 
 hosts = st.sampled_from(["a.test", "A.Test.", "ü.de", "1.2.3.4", "0x7f.1..", "[::1]", "[::ffff:1.2.3.4]", "a..", "xn--tda.de", "%41.test"])
 texts = st.builds(
@@ -36,6 +37,20 @@ def test_canonical_form_is_idempotent(text, base):
         assert url.isascii() and not any(character.isspace() or ord(character) < 32 for character in url)
         assert url.startswith(("http://", "https://")) and "#" not in url and "@" not in server_of(url)
         assert url.startswith(server_of(url) + "/") and host_of(server_of(url)) and 0 <= port_of(server_of(url)) < 65536
+
+
+@settings(max_examples=2_000, deadline=None, derandomize=True)
+@given(st.from_regex(_PLAIN, fullmatch=True) | st.builds("http://{}/{}".format, st.text("a1-.x", min_size=1, max_size=12), st.text("aZ0_.~/-?=&%", max_size=12)))
+@example("http://a.0x7f/")
+@example("http://xn--a.de/")
+@example("http://a.test/b/../c")
+@example("http://-a-.test/.")
+def test_what_is_plain_is_what_the_parser_leaves(text):
+    """The short way of canonical URLs: the parser itself would give them back."""
+    url = canonical_or_none(text)
+    if url == text:
+        href = ada_url.normalize_url(text)
+        assert href in (text, text + "?"), "an empty query is ours to drop"
 
 
 @pytest.mark.parametrize("text, url", [

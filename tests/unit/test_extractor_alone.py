@@ -54,6 +54,17 @@ def test_exit_codes_of_cycles(tmp_path, capsys):
     assert run(capsys, "--crawl", crawl.path, "--cycle", 2)[0] == 75
 
 
+def test_tables_are_the_same_with_the_compiled_scanner(tmp_path):
+    """Above [extractor] scan_from_bytes it is loaded; of these pages it reads all but the last."""
+    pages = {f"http://a.test/{number}/": f"<title>{number} &amp;</title><base href=/b/><a href='x{number}#f'>t</a><IMG src=i><a rel=nofollow href=y>u</a>" for number in range(9)}
+    (tmp_path / "one.warc.zst").write_bytes(page_file(pages | {PAGE: "<table><a href=x><p>t</a></table><unknown href=y>"}).data())
+    for name, least in (("tree", 1 << 40), ("scan", 0)):
+        ran = subprocess.run([ROOT / "bin" / "extractor", tmp_path, "--out", tmp_path / name, "--set", f"extractor.scan_from_bytes={least}"], capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stderr
+    files = sorted(path.name for path in (tmp_path / "tree").iterdir())
+    assert len(files) == 7 and all((tmp_path / "tree" / name).read_bytes() == (tmp_path / "scan" / name).read_bytes() for name in files)
+
+
 def test_as_a_program(tmp_path):
     (tmp_path / "one.warc.gz").write_bytes(WarcFile(Gzip()).answer(PAGE, http(b"<a href=x>")).data())
     ran = subprocess.run([ROOT / "bin" / "extractor", tmp_path], capture_output=True, text=True)

@@ -113,7 +113,7 @@ def test_settings_that_cannot_mean_anything():
 
 
 def test_the_number_of_workers_is_no_part_of_the_digest():
-    assert load(None, ["extractor.workers=7"]).digest() == load(None).digest() != load(None, ["extractor.page_max_s=7.0"]).digest()
+    assert load(None, ["extractor.workers=7", "extractor.scan_from_bytes=7"]).digest() == load(None).digest() != load(None, ["extractor.page_max_s=7.0"]).digest()
 
 
 def test_columns_have_bounds_whatever_others_wrote(tmp_path):

@@ -15,7 +15,7 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 
 from stages.extractor.directives import read_words
 from stages.extractor.document import (
-    A, ALTERNATE, AREA, CANONICAL, DATA, FORM, FRAME, IMAGE, LINK, MEDIA, NEXT, OBJECT, REFRESH, SCRIPT, SITEMAP, STYLE, Document, shorten,
+    A, ALTERNATE, AREA, CANONICAL, DATA, FORM, FRAME, IMAGE, LINK, MEDIA, NEXT, OBJECT, REFRESH, SCRIPT, SITEMAP, STYLE, Document, shorten, without_fragment,
 )
 from stages.extractor.documents.markup import root_of
 from stages.extractor.documents.nesting import cut_tangled, find_tags, letters_of
@@ -63,7 +63,7 @@ _RARE = tuple(
 # The same for tags that were found without a tree: attributes of any tag, and of one.
 _LINKS = frozenset(("href", "src", "srcset", "imagesrcset", "background"))
 _RARE_LINKS = {"form": "action", "object": "data", "input": "formaction", "video": "poster"}
-_MAY_LINK = re.compile(rb"href|src|background|action|data|poster")
+_MAY_LINK = re.compile(rb"href|src|background|action|data|poster", re.IGNORECASE)
 _RARE_LETTERS = np.array([letters for letters, _ in _RARE])
 _TEMPLATE, _META = letters_of("template"), letters_of("meta")
 
@@ -106,34 +106,32 @@ def read(content: bytes, charset: str, options: Options = Options()) -> Document
 
 def take_plain(page: PlainPage, options: Options) -> Document:
     """What a page in plain markup says: the same that its tree would; NotPlain where that is not sure."""
-    reading, say = Reading(options, 0), sayings(options)
-    document = reading.document
-    reading.add_anchors(page.hrefs, page.nofollow)
-    late, canonical = [], 0
-    for name, source, text in page.tags:
-        if name == b"title":
-            document.title = shorten(decode_text(text))
-        elif name == b"html":
-            document.language = language_of(read_attributes(source))
-        elif (said := say(name, source) if len(source) <= TAG_REMEMBERED_MAX_BYTES else read_tag(options, name, source)) is not None:
-            canonical += said.names_canonical
-            if said.is_late:
-                late.append(said.document)
-            else:
-                document.join(said.document)
+    say, document = sayings(options), Document(title=shorten(decode_text(page.title)))
+    add_anchors(document, page.hrefs, page.nofollow)
+    late, others = [], document.others
+    for name, source in page.tags:
+        said = say(name, source) if len(source) <= TAG_REMEMBERED_MAX_BYTES else read_tag(options, name, source)
+        if said is None:
+            continue
+        if said.link is not None:
+            others[said.link] = others.get(said.link, 0) + 1
+        elif said.is_late:
+            late.append(said.document)
+        elif said.document.canonical is not None and document.canonical is not None:
+            raise NotPlain  # tables may change the order in which they stand
+        else:
+            document.join(said.document)
     for said_late in late:
         document.join(said_late)
-    if canonical > 1:
-        raise NotPlain  # tables may change the order in which they stand
     return document
 
 
 class Saying(NamedTuple):
-    """What one tag of a page says."""
+    """What one tag of a page says: one link and nothing else, as most do, or a document."""
 
+    link: tuple[int, str, bool] | None
     document: Document
     is_late: bool  # comes after what others say, as select_of_document() has it
-    names_canonical: bool
 
 
 @lru_cache(1)
@@ -144,15 +142,19 @@ def sayings(options: Options) -> Callable[[bytes, bytes], Saying | None]:
 
 def read_tag(options: Options, name: bytes, source: bytes) -> Saying | None:
     """What a tag says by its name and the source of its attributes; none where it is nothing."""
-    if not (may_ask(source, options.agent) if name == b"meta" else _MAY_LINK.search(source)):
+    if not (may_ask(source, options.agent) if name == b"meta" else name == b"html" or _MAY_LINK.search(source)):
         return None
     tag, attributes = name.decode(), read_attributes(source)
+    if tag == "html":
+        return Saying(None, Document(language=language_of(attributes)), False)
     has_link = not _LINKS.isdisjoint(attributes) or _RARE_LINKS.get(tag) in attributes
     if not has_link and tag != "meta":
         return None
     reading = Reading(options, 0)
     reading.take_element(tag, attributes)
-    return Saying(reading.document, not has_link, tag == "link" and relation_of(attributes) == CANONICAL)
+    said = reading.document
+    is_one_link = said == Document(others=said.others) and list(said.others.values()) == [1]
+    return Saying(next(iter(said.others)) if is_one_link else None, said, not has_link)
 
 
 def may_ask(source: bytes, agent: str) -> bool:
@@ -229,20 +231,13 @@ class Reading:
         """Takes <a href>, which nearly all links are."""
         found = [node.attributes for node in nodes]
         texts = [(attributes["href"] if "href" in attributes else attributes["xlink:href"]) or "" for attributes in found]
-        self.add_anchors(texts, ["rel" in attributes and is_nofollow(attributes) for attributes in found])
+        add_anchors(self.document, list(map(without_fragment, texts)), ["rel" in attributes and is_nofollow(attributes) for attributes in found])
         if self._options.anchor_text:
             for attributes, node in zip(found, nodes):
-                self._keep_anchor(attributes.get("href") or "", node)
+                self._keep_anchor(without_fragment(attributes.get("href") or ""), node)
         if self._options.lazy_attributes:
             for attributes in found:
                 self._take_lazy("a", attributes)
-
-    def add_anchors(self, texts: list[str], nofollow: list[bool]) -> None:
-        if self.document.others or True in nofollow:  # no order but that of the document
-            for text, marked in zip(texts, nofollow):
-                self.document.add(A, text, marked)
-        else:
-            self.document.hrefs += texts
 
     def take(self, nodes: list[LexborNode]) -> None:
         """Takes other nodes, each once."""
@@ -318,6 +313,14 @@ class Reading:
         self._anchors_room -= len(content)
         if words := " ".join(content.split())[:ANCHOR_MAX_CHARACTERS]:
             self.document.anchors[text] = words
+
+
+def add_anchors(document: Document, texts: list[str], nofollow: list[bool]) -> None:
+    if document.others or True in nofollow:  # no order but that of the document
+        for text, marked in zip(texts, nofollow):
+            document.add(A, text, marked)
+    else:
+        document.hrefs += texts
 
 
 def is_drawn(node: LexborNode) -> bool:

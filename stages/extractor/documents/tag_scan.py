@@ -1,0 +1,286 @@
+"""Walks over the markup of a page once, compiled: links and telling tags in their order, or the verdict that only a tree can tell.
+
+What is plain, and why, says start_tags.py, which hands over the names. A name is a number: letters and digits, small and capital alike, are
+digits of base 37, so that no two names of up to NAME_MAX characters are the same; a table whose length keeps them apart holds what each is.
+"""
+
+import numpy as np
+
+from storage.compiled import BYTES, I4, I4_ROWS, I8, THREE_I8, U1, compiled
+
+NAME_MAX = 12  # 37^12 < 2^63
+OPEN_MAX = 32  # elements inside of a link
+
+# What an element is: bits. What is none of these is unknown, and no page that holds it is plain.
+SILENT = 1  # says nothing to us, unless an attribute holds a link
+INLINE = 2  # may stand in a link: closes nothing that is open
+BLOCK = 4  # may stand in a link where no paragraph is open
+DIV = 8  # may hold blocks there
+VOID = 16  # may stand in a link, and holds nothing
+TOLD = 32  # its attributes are told
+RAW = 64  # its content is no markup, and is told too
+SCRIPT = 128  # its content may hide its end in a comment
+ONCE = 256  # a second one would be joined with the first, or not count
+ANCHOR, FORM, SELECT, OPTION, SVG, SHAPE = (1 << bit for bit in range(9, 15))
+
+# What is told of a tag: the number of its name, its link if it is one, and from where to where its attributes and its content lie.
+NAME, LINK, ATTRIBUTES, ATTRIBUTES_END, CONTENT, CONTENT_END, TOLD_WIDTH = range(7)
+NO_LINK = NOWHERE = NOT_PLAIN = -1
+
+_BLANK, _IN_NAME, _IN_ATTRIBUTE_NAME, _ENDS_BARE_VALUE = 1, 2, 4, 8
+_KINDS = np.zeros(256, np.uint8)  # of characters
+_DIGITS = np.zeros(256, np.int64)
+for _kind, _characters in (
+    (_BLANK | _ENDS_BARE_VALUE, b" \t\n\f\r"), (_ENDS_BARE_VALUE, b"\"'=<>`"), (_IN_ATTRIBUTE_NAME, b"_:@.-"),
+    (_IN_NAME | _IN_ATTRIBUTE_NAME, b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+):
+    _KINDS[list(_characters)] |= _kind
+_DIGITS[list(b"0123456789abcdefghijklmnopqrstuvwxyz")] = np.arange(1, 37)
+_DIGITS[list(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")] = np.arange(11, 37)
+_LT, _GT, _SLASH, _EQUALS, _DASH, _BANG, _QUESTION, _DOUBLE, _SINGLE, _AMPERSAND, _HASH, _SPACE, _LF, _CR = b"<>/=-!?\"'&# \n\r"
+_LOWER = 0x20  # the bit that makes letters small
+
+
+def number_of(name: str) -> int:
+    """The name as a number; nothing that is no letter or digit counts."""
+    number = 0
+    for character in name.encode("ascii"):
+        number = number * 37 + int(_DIGITS[character])
+    return number
+
+
+_HREF, _REL, _CITE, _SRCSET, _BACKGROUND, _FORMACTION = (number_of(name) for name in "href rel cite srcset background formaction".split())
+
+
+@compiled()
+def find(page, at, character):
+    while at < len(page) and page[at] != character:
+        at += 1
+    return at
+
+
+@compiled()
+def pass_blanks(page, at):
+    while at < len(page) and _KINDS[page[at]] & _BLANK:
+        at += 1
+    return at
+
+
+@compiled()
+def pass_name(page, at, kind):
+    """Where the name ends that begins here, and its number."""
+    number = 0
+    while at < len(page) and _KINDS[page[at]] & kind:
+        number = number * 37 + _DIGITS[page[at]]
+        at += 1
+    return at, number
+
+
+@compiled()
+def pass_comment(page, at):
+    """Where the comment ends whose text begins here (HTML standard 13.2.5.43 to 52); NOT_PLAIN where the page ends before."""
+    if at < len(page) and page[at] == _GT:
+        return at + 1
+    if at + 1 < len(page) and page[at] == _DASH and page[at + 1] == _GT:
+        return at + 2
+    while True:
+        at = find(page, at, _DASH)
+        if at + 2 >= len(page):
+            return NOT_PLAIN
+        at += 1
+        if page[at] != _DASH:
+            continue
+        while at < len(page) and page[at] == _DASH:
+            at += 1
+        if at < len(page) and page[at] == _GT:
+            return at + 1
+        if at + 1 < len(page) and page[at] == _BANG and page[at + 1] == _GT:
+            return at + 2
+
+
+@compiled()
+def pass_raw(page, at, number, is_script):
+    """Where the content that begins here ends, and where its end tag does; NOT_PLAIN where that is not sure."""
+    has_comment = False
+    while True:
+        at = find(page, at, _LT) + 1
+        if at >= len(page):
+            return NOT_PLAIN, NOT_PLAIN
+        if page[at] == _SLASH:
+            end, name = pass_name(page, at + 1, _IN_NAME)
+            if name == number:
+                end = pass_blanks(page, end)
+                return (at - 1, end + 1) if end < len(page) and page[end] == _GT else (NOT_PLAIN, NOT_PLAIN)
+        elif page[at] == _BANG:
+            has_comment = True
+        elif has_comment and is_script and pass_name(page, at, _IN_NAME)[1] == number:
+            return NOT_PLAIN, NOT_PLAIN
+
+
+@compiled()
+def pass_value(page, at):
+    """From where to where the value lies that begins here, and where what follows it begins; NOT_PLAIN where there is none."""
+    if at == len(page):
+        return at, at, NOT_PLAIN
+    quote = page[at]
+    if quote == _DOUBLE or quote == _SINGLE:
+        end = find(page, at + 1, quote)
+        return at + 1, end, end + 1 if end < len(page) else NOT_PLAIN
+    end = at
+    while end < len(page) and not _KINDS[page[end]] & _ENDS_BARE_VALUE:
+        end += 1
+    return at, end, end if end > at else NOT_PLAIN
+
+
+@compiled()
+def pass_attributes(page, at):
+    """Where the tag ends whose attributes begin here, NOT_PLAIN where they are spelt otherwise than usual; from where to where the first href
+    lies, NOWHERE without one; whether there is a rel, and whether one of those that are links in elements where they are rare."""
+    href, href_end, has_rel, has_rare_link = NOWHERE, NOWHERE, False, False
+    while True:
+        begin = pass_blanks(page, at)
+        if begin == len(page):
+            return NOT_PLAIN, href, href_end, has_rel, has_rare_link
+        if page[begin] == _GT:
+            return begin, href, href_end, has_rel, has_rare_link
+        if page[begin] == _SLASH:
+            is_end = begin + 1 < len(page) and page[begin + 1] == _GT
+            return begin + 1 if is_end else NOT_PLAIN, href, href_end, has_rel, has_rare_link
+        at, number = pass_name(page, begin, _IN_ATTRIBUTE_NAME)
+        length = at - begin
+        if not length or not _KINDS[page[begin - 1]] & _BLANK:
+            return NOT_PLAIN, href, href_end, has_rel, has_rare_link
+        value, value_end, equals = at, at, pass_blanks(page, at)
+        if equals < len(page) and page[equals] == _EQUALS:
+            value, value_end, at = pass_value(page, pass_blanks(page, equals + 1))
+            if at == NOT_PLAIN:
+                return NOT_PLAIN, href, href_end, has_rel, has_rare_link
+        if number == _HREF and length == 4 and href == NOWHERE:
+            href, href_end = value, value_end
+        has_rel |= number == _REL and length == 3
+        has_rare_link |= (number == _BACKGROUND or number == _FORMACTION) and length == 10 or number == _CITE and length == 4 or number == _SRCSET and length == 6
+
+
+@compiled(THREE_I8(BYTES, I8, I4, U1, I4_ROWS))
+def scan(page, numbers, kinds, hrefs, told):
+    """Fills `hrefs` with the values of <a href>, a line each, and `told` with other tags that have attributes or content, and with links that
+    have rel; gives how many links, bytes of hrefs and rows of told there are, NOT_PLAIN for the first where a tree might tell otherwise.
+
+    Of a value without references its fragment is left out. `numbers` and `kinds` are the table of names; hrefs has room for as many bytes as the page."""
+    links, filled, rows = 0, 0, 0
+    no = NOT_PLAIN, 0, 0
+    open_names = np.empty(OPEN_MAX, np.int64)
+    depth = -1  # elements that are open in a link; none is open: -1
+    only = 0  # where nothing else may stand: OPTION in <select>, SHAPE in a drawing
+    may_hold_blocks, link_holds_blocks, is_in_form = False, False, False
+    seen = np.zeros(len(numbers), np.bool_)
+    at = 0
+    while True:
+        at = find(page, at, _LT) + 1
+        if at >= len(page):
+            break
+        character = page[at]
+        if character == _SLASH:
+            end, number = pass_name(page, at + 1, _IN_NAME)
+            close = pass_blanks(page, end)
+            if end == at + 1 or end - at > NAME_MAX or close == len(page) or page[close] != _GT:
+                return no
+            at = close + 1
+            slot = number % len(numbers)
+            kind = kinds[slot] if numbers[slot] == number else 0
+            if only:
+                if kind & (SELECT if only == OPTION else SVG):
+                    only = 0
+                elif not kind & only:
+                    return no
+            elif depth > 0:
+                depth -= 1
+                if open_names[depth] != slot or not kind:
+                    return no
+            elif depth == 0:
+                if not kind & ANCHOR:
+                    return no
+                depth = -1
+                may_hold_blocks = link_holds_blocks
+                continue
+            elif kind & FORM:
+                is_in_form = False
+            may_hold_blocks = False
+        elif character == _BANG and at + 2 < len(page) and page[at + 1] == _DASH and page[at + 2] == _DASH:
+            at = pass_comment(page, at + 3)
+            if at == NOT_PLAIN:
+                return no
+        elif character == _QUESTION or character == _BANG:
+            at = find(page, at, _GT) + 1
+            if at > len(page) or only == SHAPE:  # where it might be CDATA
+                return no
+        elif 97 <= character | _LOWER <= 122:  # a letter
+            attributes, number = pass_name(page, at, _IN_NAME)
+            slot = number % len(numbers)
+            if attributes - at > NAME_MAX or numbers[slot] != number:
+                return no
+            kind = kinds[slot]
+            end, href, href_end, has_rel, has_rare_link = pass_attributes(page, attributes)
+            if end == NOT_PLAIN or has_rare_link and kind & SILENT:
+                return no
+            at = end + 1
+            if only:
+                if not kind & only:
+                    return no
+            elif kind & ANCHOR:
+                if depth >= 0:
+                    return no
+                may_hold_blocks, link_holds_blocks = False, may_hold_blocks
+                if href == NOWHERE:
+                    continue
+                depth = 0
+                if links:
+                    hrefs[filled] = _LF
+                    filled += 1
+                begin, has_reference = filled, False
+                for place in range(href, href_end):
+                    character = page[place]
+                    if character == _LF or character == _CR:
+                        return no
+                    if character == _HASH and not has_reference and (filled == begin or hrefs[filled - 1] > _SPACE):
+                        break
+                    has_reference |= character == _AMPERSAND
+                    hrefs[filled] = character
+                    filled += 1
+                if has_rel:
+                    if rows == len(told):
+                        return no
+                    told[rows, NAME], told[rows, LINK], told[rows, ATTRIBUTES], told[rows, ATTRIBUTES_END] = slot, links, attributes, end
+                    rows += 1
+                links += 1
+            elif depth >= 0 and kind & (INLINE | BLOCK):
+                if depth == OPEN_MAX or kind & BLOCK and not (link_holds_blocks and (depth == 0 or kinds[open_names[depth - 1]] & DIV)):
+                    return no
+                open_names[depth] = slot
+                depth += 1
+            elif depth >= 0 and not kind & (VOID | SVG):
+                return no
+            else:
+                may_hold_blocks = kind & DIV != 0
+                if kind & (SELECT | SVG):
+                    only = OPTION if kind & SELECT else SHAPE
+                if kind & ONCE and seen[slot] or kind & FORM and is_in_form:
+                    return no
+                seen[slot] = True
+                is_in_form = is_in_form or kind & FORM != 0
+                if kind & TOLD:
+                    content_end = at
+                    if kind & RAW:
+                        content_end, at = pass_raw(page, at, number, kind & SCRIPT != 0)
+                        if at == NOT_PLAIN:
+                            return no
+                    if end == attributes and content_end <= end + 1:
+                        continue
+                    if rows == len(told):
+                        return no
+                    told[rows, NAME], told[rows, LINK], told[rows, ATTRIBUTES], told[rows, ATTRIBUTES_END] = slot, NO_LINK, attributes, end
+                    told[rows, CONTENT], told[rows, CONTENT_END] = end + 1, content_end
+                    rows += 1
+                elif not kind & (SILENT | VOID | SELECT | SVG):
+                    return no
+    return (links, filled, rows) if depth < 0 and not only else no
