@@ -10,6 +10,7 @@ The order of judgement of an occurrence:
   6. followed.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from itertools import accumulate, compress
 from typing import NamedTuple
@@ -54,14 +55,14 @@ class Gathered:
         self.anchors: list[str] = []
         self.classes = dict.fromkeys(CLASSES, 0)
 
-    def begin(self, targets: list[Target], kind: int, marked: bool, verdict: str) -> None:
-        """Takes the first links, which lead somewhere and are alike, column by column."""
+    def begin(self, targets: list[Target], occurrences: int, kind: int, marked: bool, verdict: str) -> None:
+        """Takes the first links, so many, which lead to these targets and are alike, column by column."""
         distinct = {target.url: target for target in targets}
         count = len(distinct)
         self.place = dict(zip(distinct, range(count)))
         self.targets = list(distinct.values())
         self.kinds, self.nofollow, self.verdicts = [1 << kind] * count, [marked] * count, [verdict] * count
-        self.classes[REPEATED] += len(targets) - count
+        self.classes[REPEATED] += occurrences - count
 
 
 class LinkJudge:
@@ -90,13 +91,15 @@ class LinkJudge:
 
     def _begin(self, hrefs: list[str], near: Near, nofollow: bool, gathered: Gathered) -> None:
         """What _gather() does, for the links that most are, in a fifth of the time."""
-        targets = list(map(near.__getitem__, hrefs))
+        texts, occurrences = dict.fromkeys(hrefs), len(hrefs)  # half of them repeat others
+        targets = list(map(near.__getitem__, texts))
         if not all([target.url for target in targets]):
-            for target in targets:
+            for count, target in zip(Counter(hrefs).values(), targets):
                 if not target.url:
-                    gathered.classes[target.rejected] += 1
+                    gathered.classes[target.rejected] += count
+                    occurrences -= count
             targets = [target for target in targets if target.url]
-        gathered.begin(targets, A, nofollow, self._verdicts[A, nofollow])
+        gathered.begin(targets, occurrences, A, nofollow, self._verdicts[A, nofollow])
 
     def _gather(self, links: Iterable[tuple[tuple[int, str, bool], int]], near: Near, document: Document, gathered: Gathered) -> None:
         places, kinds, verdicts, classes = gathered.place, gathered.kinds, gathered.verdicts, gathered.classes

@@ -26,6 +26,7 @@ from stages.extractor.targets import Targets
 VALIDATOR_MAX_CHARACTERS = 1_000  # a longer ETag or Last-Modified is dropped: cut, it would never match
 URL_KEY = METADATA.get_field_index("url_key")
 DIGEST_MAX_CHARACTERS = 200  # of a SHA-512 in hexadecimal with its name, and more
+RETRY_AFTER = "retry-after"
 URLS_TOLD_MAX = 1 << 17  # keys whose texts a worker remembers to have told
 
 
@@ -152,7 +153,7 @@ class Reading:
 
 def lighten(message: HttpMessage) -> HttpMessage:
     """A message without its body, and of its headers the one that is asked for later."""
-    return HttpMessage(message.status, [(name, value) for name, value in message.headers if name.lower() == "retry-after"], b"")
+    return HttpMessage(message.status, [(name, value) for name, value in message.headers if len(name) == len(RETRY_AFTER) and name.lower() == RETRY_AFTER], b"")
 
 
 def shorten_body(message: HttpMessage, most_bytes: int) -> HttpMessage:

@@ -63,7 +63,6 @@ _RARE = tuple(
 # The same for tags that were found without a tree: attributes of any tag, and of one.
 _LINKS = frozenset(("href", "src", "srcset", "imagesrcset", "background"))
 _RARE_LINKS = {"form": "action", "object": "data", "input": "formaction", "video": "poster"}
-_MAY_LINK = re.compile(rb"href|src|background|action|data|poster", re.IGNORECASE)
 _RARE_LETTERS = np.array([letters for letters, _ in _RARE])
 _TEMPLATE, _META = letters_of("template"), letters_of("meta")
 
@@ -110,6 +109,8 @@ def take_plain(page: PlainPage, options: Options) -> Document:
     add_anchors(document, page.hrefs, page.nofollow)
     late, others = [], document.others
     for name, source in page.tags:
+        if name == b"meta" and not may_ask(source, options.agent):
+            continue  # most say what differs from page to page, and nothing to us
         said = say(name, source) if len(source) <= TAG_REMEMBERED_MAX_BYTES else read_tag(options, name, source)
         if said is None:
             continue
@@ -142,8 +143,6 @@ def sayings(options: Options) -> Callable[[bytes, bytes], Saying | None]:
 
 def read_tag(options: Options, name: bytes, source: bytes) -> Saying | None:
     """What a tag says by its name and the source of its attributes; none where it is nothing."""
-    if not (may_ask(source, options.agent) if name == b"meta" else name == b"html" or _MAY_LINK.search(source)):
-        return None
     tag, attributes = name.decode(), read_attributes(source)
     if tag == "html":
         return Saying(None, Document(language=language_of(attributes)), False)
@@ -153,7 +152,7 @@ def read_tag(options: Options, name: bytes, source: bytes) -> Saying | None:
     reading = Reading(options, 0)
     reading.take_element(tag, attributes)
     said = reading.document
-    is_one_link = said == Document(others=said.others) and list(said.others.values()) == [1]
+    is_one_link = list(said.others.values()) == [1] and said.base is None and said.canonical is None and not (said.noindex or said.nofollow)
     return Saying(next(iter(said.others)) if is_one_link else None, said, not has_link)
 
 

@@ -102,8 +102,10 @@ def make_reader() -> Callable[[bytes], PlainPage]:
 
 def read_attributes(source: bytes) -> dict[str, str]:
     """Attributes by name, in lower case; the first of a name counts."""
-    pairs = [(name.lower(), double or single or bare) for name, double, single, bare in reversed(_ATTRIBUTE.findall(source.decode()))]
-    return dict(pairs) if b"&" not in source and b"\r" not in source else {name: decode_value(value) for name, value in pairs}
+    found = _ATTRIBUTE.findall(source.decode())
+    if b"&" not in source and b"\r" not in source:
+        return {name.lower(): double or single or bare for name, double, single, bare in reversed(found)}
+    return {name.lower(): decode_value(double or single or bare) for name, double, single, bare in reversed(found)}
 
 
 def is_nofollow(source: bytes) -> bool:
