@@ -29,12 +29,16 @@ def benchmarks() -> dict[str, ModuleType]:
     return {name.replace("_", "-"): module for name, module in modules.items() if hasattr(module, "measure")}
 
 
+def manual_of(name: str, module: ModuleType) -> str:
+    return f"{module.__doc__}\nHow it is measured, and its figures: docs/performance.md.\n\nExample: bin/bench {name} --json /tmp/{name}.json"
+
+
 def main() -> None:
     known = benchmarks()
-    parser = make_parser(NAME, __doc__)
+    named = next((word for word in sys.argv[1:] if word in known), None)
+    parser = make_parser(NAME, manual_of(named, known[named]) if named else __doc__)
     parser.add_argument("name", nargs="?", metavar="NAME", help=f"one of: {', '.join(known)}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file")
-    named = next((word for word in sys.argv[1:] if word in known), None)
     if named and hasattr(known[named], "add_options"):
         known[named].add_options(parser)
     arguments = parser.parse_args()

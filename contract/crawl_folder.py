@@ -65,7 +65,7 @@ def open_folder(path: Path) -> CrawlFolder:
     except (FileNotFoundError, NotADirectoryError):
         if names.numbered(path / names.LOG, ".json"):
             raise BadInput(f"{path} has a log but no {names.CRAWL}: put that file back from a copy; no other one will do") from None
-        raise BadConfiguration(f"{path} is no crawl folder (no {names.CRAWL}): make one with bin/seed --crawl {path} URL") from None
+        raise BadConfiguration(f"{path} is no crawl folder (no {names.CRAWL}): name one with --crawl DIR, or make it with bin/seed --crawl {path} URL") from None
     except (Damaged, UnknownFormat) as error:
         raise BadInput(str(error)) from None
     except (KeyError, TypeError, ValueError) as error:

@@ -27,6 +27,7 @@ load_scan()
     ("<!--a--b--!><a href=x>t</a><!-- -- > --->", ["x"]), ("<![if x]><a href=x>t</a><![CDATA[<a href=y>]]>", ["x"]),
     ("<style><!-- <a href=x> --></style><script><!-- '<a href=y>' </SCRIPT ><a href=z>t</a>", ["z"]),
     ('<a href="x#f">t</a><a href="#f">t</a><a href="y #f">t</a><a href="z&amp;#f">t</a><a href="&#119;#f">t</a>', ["x", "", "y #f", "z&", "w"]),
+    ('<a href="a #b#c">t</a><a href=" ##">t</a>', ["a #b#c", " ##"]), ("<script></1rxt3bz4h6wn5sm6za6g><a href=x></script>", []),  # the name has the number of 'script'
 ])
 def test_plain(html, hrefs):
     assert read_plain(html.encode()).hrefs == hrefs
@@ -42,14 +43,16 @@ def test_plain(html, hrefs):
     "<svg><a href=x>t</a></svg>", "<svg><title>t</title></svg>", "<svg><![CDATA[<a href=x>]]></svg>", "<svg>", "<math>", "<template>", "<frameset>", "<select><a href=x>t</a></select>",
     "<form><form>", "<html><html>", "<body><BODY>", "<title>a</title><title>b</title>", "<base href=x><base href=y>", "<td background=x>", "<q CITE=x>",
     "<script>", "<script><!--<script></script>", "<title>t", "<title>t</title x>", "\0", "</p x>",
-    '<a href="&copy">t</a>', '<a href="&#128;">t</a>', '<a href="a\rb">t</a>', '<a href="a\nb">t</a>', '<a href="&unknown;">t</a>', "<img src=x>" * (TOLD_MAX + 1),
+    '<a href="&copy">t</a>', '<a href="&#128;">t</a>', '<a href="a\rb">t</a>', '<a href="a\nb">t</a>', '<a href="&unknown;">t</a>', "<img src=x>" * (TOLD_MAX + 1), '<a href="x&#00;y">t</a>',
+    "<p" + "".join(f" a{number}" for number in range(1_500)) + "><a href=x>t</a>", "<div>" * 30_000 + "<a href=x>t</a>",
+    "".join(f"<b id={number}>" for number in range(1_500)) + "<p>" * 1_500 + "<a href=x>t</a>", f"<p title='<p {'a ' * 3_000}'><a href=x>t</a>",
 ])
 def test_not_plain(html):
     with pytest.raises(NotPlain):
         read_plain(html.encode())
 
 
-@pytest.mark.parametrize("html", ["<title>&copy=</title>", "<link rel=canonical href=x><link rel=canonical href=y>"])
+@pytest.mark.parametrize("html", ["<title>&copy=</title>", "<title>&#0;</title>", "<title>&#000;</title>", f"<title>{'&' * 20_000}</title>", "<link rel=canonical href=x><link rel=canonical href=y>"])
 def test_not_plain_either(html):
     with pytest.raises(NotPlain):
         take_plain(read_plain(html.encode()), Options())

@@ -300,7 +300,7 @@ class Reading:
         if (attributes.get("http-equiv") or "").strip().lower() == "refresh":
             if (text := refresh_target(attributes.get("content") or "")) is not None:
                 self.document.add(REFRESH, text)
-        elif (attributes.get("name") or "").strip().lower() in self._robots:
+        elif (name := attributes.get("name") or "").isascii() and name.strip().lower() in self._robots:  # letters of ASCII are alike, no others
             said = read_words(attributes.get("content") or "")
             self.document.noindex = self.document.noindex or said.noindex
             self.document.nofollow = self.document.nofollow or said.nofollow

@@ -21,8 +21,8 @@ TAG_UNCHECKED_BYTES = 4_096  # a shorter tag has no room for attributes that cos
 ATTRIBUTES_MAX = 1_000  # of one tag
 LOOK_BACK = 64  # open elements that an end tag may close beside its own, as we estimate it
 
-_FORMATTING_NAMES = b"b big code em font i nobr s small strike strong tt u".split()
-_FORMATTING = re.compile(rb"<(/?)(" + b"|".join(_FORMATTING_NAMES) + rb")(?=[\s/<>])([^<>]*)")
+FORMATTING_NAMES = "b big code em font i nobr s small strike strong tt u".split()
+_FORMATTING = re.compile(rb"<(/?)(" + "|".join(FORMATTING_NAMES).encode() + rb")(?=[\s/<>])([^<>]*)")
 LOWER = 0x20  # the bit that makes letters small
 _LOWER_PAIR = np.uint16(LOWER * 0x0101)
 _LOWER_WORD = np.uint64(LOWER * 0x0101010101010101)
@@ -116,7 +116,7 @@ def formatting_bound(html: bytes, tags: Tags) -> int:
     words = np.ndarray(len(html) + 1, "<u8", html + b" " * 8, strides=(1,))  # the eight bytes from each place on
     word = words[np.minimum(starts + 1 + is_end, len(html))] | _LOWER_WORD
     bound = 0
-    for name in _FORMATTING_NAMES:
+    for name in map(str.encode, FORMATTING_NAMES):
         named = is_named(word, name)
         if named.any():
             level = np.cumsum(np.where(is_end, -1, 1) * named)

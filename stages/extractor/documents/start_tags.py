@@ -19,8 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from stages.extractor.document import without_fragment
+from stages.extractor.documents.nesting import FORMATTING_NAMES, cut_tangled, find_tags
 
 TOLD_MAX = 1 << 14  # tags of a page; one with more gets its tree
+TEXT_MAX_BYTES = 1 << 14  # of a title, likewise: each of its references costs a microsecond here
 
 _NAMES = {  # bits of tag_scan.py: names of elements
     "SILENT": "span p pre li div dt dd dl del dfn details code td tr th tt table tbody thead tfoot time br b big button blockquote em strong sub sup small "
@@ -30,7 +32,7 @@ _NAMES = {  # bits of tag_scan.py: names of elements
     "BLOCK": "div p h1 h2 h3 h4 h5 h6", "DIV": "div", "VOID": "img br wbr",
     "TOLD": "meta link img html body base input form area embed object video audio source track bgsound script style title textarea",
     "RAW": "script style title textarea", "SCRIPT": "script", "ONCE": "html body title base",
-    "ANCHOR": "a", "FORM": "form", "SELECT": "select", "OPTION": "option optgroup", "SVG": "svg",
+    "FORMATTING": " ".join(FORMATTING_NAMES), "ANCHOR": "a", "FORM": "form", "SELECT": "select", "OPTION": "option optgroup", "SVG": "svg",
     "SHAPE": "path g circle ellipse rect line polyline polygon text tspan",
 }
 _ATTRIBUTE = re.compile(r"""([a-zA-Z0-9_:@.-]++)(?:[ \t\n\f\r]*+=[ \t\n\f\r]*+(?:"([^"]*+)"|'([^']*+)'|([^ \t\n\f\r"'=<>`]++)))?""")
@@ -84,8 +86,8 @@ def make_reader() -> Callable[[bytes], PlainPage]:
 
     def read(html: bytes) -> PlainPage:
         hrefs = np.empty(len(html), np.uint8)
-        links, length, rows = tag_scan.scan(np.frombuffer(html, np.uint8), numbers, kinds, hrefs, told)
-        if links == tag_scan.NOT_PLAIN or b"\0" in html:
+        links, length, rows, may_be_tangled = tag_scan.scan(np.frombuffer(html, np.uint8), numbers, kinds, hrefs, told)
+        if links == tag_scan.NOT_PLAIN or b"\0" in html or may_be_tangled and len(cut_tangled(html, find_tags(html))) < len(html):
             raise NotPlain
         nofollow, tags, title = [False] * links, [], b""
         for slot, link, begin, end, content, content_end in told[:rows].tolist():
@@ -129,13 +131,15 @@ def decode_value(text: str) -> str:
 
 def decode_text(text: bytes) -> str:
     """The text of an element, but for how its lines end."""
+    if len(text) > TEXT_MAX_BYTES:
+        raise NotPlain
     if b"&" in text and any(found["parameter"] for found in _REFERENCE.finditer(text.decode())):
         raise NotPlain
     return _REFERENCE.sub(replace_reference, text.decode())
 
 
 def replace_reference(found: re.Match) -> str:
-    name, number = found[1], int(found[2] or 0)
-    if found["unusual"] is not None or number and not (0x20 <= number < 0x7F or 0xA0 <= number < 0xD800):
+    name, digits = found[1], found[2]
+    if found["unusual"] is not None or digits and not (0x20 <= int(digits) < 0x7F or 0xA0 <= int(digits) < 0xD800):
         raise NotPlain
-    return _CHARACTERS[name] if name else chr(number) if number else found[0]
+    return _CHARACTERS[name] if name else chr(int(digits)) if digits else found[0]

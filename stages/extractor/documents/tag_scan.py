@@ -6,7 +6,8 @@ digits of base 37, so that no two names of up to NAME_MAX characters are the sam
 
 import numpy as np
 
-from storage.compiled import BYTES, I4, I4_ROWS, I8, THREE_I8, U1, compiled
+from stages.extractor.documents.nesting import ELEMENTS_MAX, TAG_UNCHECKED_BYTES, TAGS_SHALLOW
+from storage.compiled import BYTES, FOUR_I8, I4, I4_ROWS, I8, U1, compiled
 
 NAME_MAX = 12  # 37^12 < 2^63
 OPEN_MAX = 32  # elements inside of a link
@@ -21,7 +22,8 @@ TOLD = 32  # its attributes are told
 RAW = 64  # its content is no markup, and is told too
 SCRIPT = 128  # its content may hide its end in a comment
 ONCE = 256  # a second one would be joined with the first, or not count
-ANCHOR, FORM, SELECT, OPTION, SVG, SHAPE = (1 << bit for bit in range(9, 15))
+FORMATTING = 512  # is made anew by a tree where it was not closed
+ANCHOR, FORM, SELECT, OPTION, SVG, SHAPE = (1 << bit for bit in range(10, 16))
 
 # What is told of a tag: the number of its name, its link if it is one, and from where to where its attributes and its content lie.
 NAME, LINK, ATTRIBUTES, ATTRIBUTES_END, CONTENT, CONTENT_END, TOLD_WIDTH = range(7)
@@ -100,7 +102,8 @@ def pass_comment(page, at):
 
 @compiled()
 def pass_raw(page, at, number, is_script):
-    """Where the content that begins here ends, and where its end tag does; NOT_PLAIN where that is not sure."""
+    """Where the content that begins here ends, and where its end tag does; NOT_PLAIN where that is not sure. A name that is longer than
+    NAME_MAX may have the number of another: its own is not asked for."""
     has_comment = False
     while True:
         at = find(page, at, _LT) + 1
@@ -108,13 +111,13 @@ def pass_raw(page, at, number, is_script):
             return NOT_PLAIN, NOT_PLAIN
         if page[at] == _SLASH:
             end, name = pass_name(page, at + 1, _IN_NAME)
-            if name == number:
+            if name == number and end - at <= NAME_MAX:
                 end = pass_blanks(page, end)
                 return (at - 1, end + 1) if end < len(page) and page[end] == _GT else (NOT_PLAIN, NOT_PLAIN)
         elif page[at] == _BANG:
             has_comment = True
         elif has_comment and is_script and pass_name(page, at, _IN_NAME)[1] == number:
-            return NOT_PLAIN, NOT_PLAIN
+            return NOT_PLAIN, NOT_PLAIN  # a longer name with that number, too
 
 
 @compiled()
@@ -161,24 +164,42 @@ def pass_attributes(page, at):
         has_rare_link |= (number == _BACKGROUND or number == _FORMACTION) and length == 10 or number == _CITE and length == 4 or number == _SRCSET and length == 6
 
 
-@compiled(THREE_I8(BYTES, I8, I4, U1, I4_ROWS))
+@compiled()
+def count(page, character):
+    found = 0
+    for at in range(len(page)):
+        found += page[at] == character
+    return found
+
+
+@compiled(FOUR_I8(BYTES, I8, I4, U1, I4_ROWS))
 def scan(page, numbers, kinds, hrefs, told):
     """Fills `hrefs` with the values of <a href>, a line each, and `told` with other tags that have attributes or content, and with links that
-    have rel; gives how many links, bytes of hrefs and rows of told there are, NOT_PLAIN for the first where a tree might tell otherwise.
+    have rel; gives how many links, bytes of hrefs and rows of told there are, NOT_PLAIN for the first where a tree might tell otherwise; and
+    whether the page may be one that nesting.py cuts.
 
     Of a value without references its fragment is left out. `numbers` and `kinds` are the table of names; hrefs has room for as many bytes as the page."""
     links, filled, rows = 0, 0, 0
-    no = NOT_PLAIN, 0, 0
+    no = NOT_PLAIN, 0, 0, 0
+    # As nesting.py bounds them: places where a tag may begin, the bytes of the longest thing, formatting elements that are open, by name and in
+    # all, the most of them at a time, and their sum over all tags.
+    visited, longest, formatting, most, made = 0, 0, 0, 0, 0
+    levels = np.zeros(len(numbers), np.int64)
     open_names = np.empty(OPEN_MAX, np.int64)
     depth = -1  # elements that are open in a link; none is open: -1
     only = 0  # where nothing else may stand: OPTION in <select>, SHAPE in a drawing
     may_hold_blocks, link_holds_blocks, is_in_form = False, False, False
     seen = np.zeros(len(numbers), np.bool_)
-    at = 0
+    at, begun = 0, 0
     while True:
+        longest = max(longest, at - begun)
         at = find(page, at, _LT) + 1
+        begun = at
         if at >= len(page):
             break
+        visited += 1
+        made += formatting + 1
+        most = max(most, formatting)
         character = page[at]
         if character == _SLASH:
             end, number = pass_name(page, at + 1, _IN_NAME)
@@ -188,6 +209,9 @@ def scan(page, numbers, kinds, hrefs, told):
             at = close + 1
             slot = number % len(numbers)
             kind = kinds[slot] if numbers[slot] == number else 0
+            if kind & FORMATTING and levels[slot]:
+                levels[slot] -= 1
+                formatting -= 1
             if only:
                 if kind & (SELECT if only == OPTION else SVG):
                     only = 0
@@ -224,6 +248,9 @@ def scan(page, numbers, kinds, hrefs, told):
             if end == NOT_PLAIN or has_rare_link and kind & SILENT:
                 return no
             at = end + 1
+            if kind & FORMATTING:
+                levels[slot] += 1
+                formatting += 1
             if only:
                 if not kind & only:
                     return no
@@ -237,14 +264,14 @@ def scan(page, numbers, kinds, hrefs, told):
                 if links:
                     hrefs[filled] = _LF
                     filled += 1
-                begin, has_reference = filled, False
+                begin, may_end = filled, True
                 for place in range(href, href_end):
                     character = page[place]
                     if character == _LF or character == _CR:
                         return no
-                    if character == _HASH and not has_reference and (filled == begin or hrefs[filled - 1] > _SPACE):
+                    if character == _HASH and may_end and (filled == begin or hrefs[filled - 1] > _SPACE):
                         break
-                    has_reference |= character == _AMPERSAND
+                    may_end &= character != _AMPERSAND and character != _HASH
                     hrefs[filled] = character
                     filled += 1
                 if has_rel:
@@ -283,4 +310,9 @@ def scan(page, numbers, kinds, hrefs, told):
                     rows += 1
                 elif not kind & (SILENT | VOID | SELECT | SVG):
                     return no
-    return (links, filled, rows) if depth < 0 and not only else no
+    if depth >= 0 or only:
+        return no
+    tags = count(page, _LT)
+    hidden = tags - visited  # in comments, scripts and values, where nesting.py does not know that they are
+    may_be_tangled = longest > TAG_UNCHECKED_BYTES or tags > TAGS_SHALLOW or made + hidden * (most + tags) > ELEMENTS_MAX
+    return links, filled, rows, may_be_tangled
