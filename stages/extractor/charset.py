@@ -122,14 +122,25 @@ def declared_inside(body: bytes, kind: str = "") -> str:
     if start.startswith((b"<\0?\0x\0", b"\0<\0?\0x")):
         return UTF_16LE if start.startswith(b"<") else UTF_16BE  # as the HTML standard does
     if kind == "text/css":
-        labels = _CSS.findall(start)[:1] if start.startswith(b"@charset") else ()
-    elif kind.endswith("xml"):
-        labels = (*_XML.findall(start[:start.find(b">") + 1]), *_META.findall(_COMMENT.sub(b"", start)))
-    else:
-        labels = (*_META.findall(_COMMENT.sub(b"", start)), *_XML.findall(start[:start.find(b">") + 1]))
+        return first_encoding(_CSS.findall(start)[:1]) if start.startswith(b"@charset") else ""
+    if kind.endswith("xml"):
+        return declared_by_xml(start) or declared_by_meta(start)
+    return declared_by_meta(start) or declared_by_xml(start)
+
+
+def declared_by_xml(start: bytes) -> str:
+    return first_encoding(_XML.findall(start[:start.find(b">") + 1]))
+
+
+def declared_by_meta(start: bytes) -> str:
+    return first_encoding(_META.findall(_COMMENT.sub(b"", start) if b"<!--" in start else start)) if b"charset" in start.lower() else ""
+
+
+def first_encoding(labels: list[bytes]) -> str:
+    """The encoding of the first label that means one, nothing where none does; a declaration that can be read is not in UTF-16."""
     for label in labels:
         if name := encoding_of(label.decode("ascii", "replace")):
-            return UTF_8 if name.startswith("utf-16") else name  # a declaration that can be read is not in UTF-16
+            return UTF_8 if name.startswith("utf-16") else name
     return ""
 
 
