@@ -13,7 +13,7 @@ from numba import njit, types
 # Types of arguments and results. Arrays are contiguous; BYTES are those of an object that must not change.
 BYTES = types.Array(types.uint8, 1, "C", readonly=True)
 U1, I4, I8, I4_ROWS = types.uint8[::1], types.int32[::1], types.int64[::1], types.int32[:, ::1]
-FOUR_I8 = types.UniTuple(types.int64, 4)
+SIX_I8 = types.UniTuple(types.int64, 6)
 _OPTIONS = {"nogil": True, "error_model": "numpy"}  # a division by zero is not looked for
 
 

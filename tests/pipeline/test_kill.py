@@ -15,7 +15,7 @@ from supervise.seed import leave
 from synthweb import Web
 from tests.pipeline.judge import ROOT, access_record, asked_twice, assert_obedient, assert_truth
 
-WEB_SEED, WEB_SERVERS = 4, 60
+WEB_SEED, WEB_SERVERS = 4, 40
 KILLS = 25
 SYNC_EVERY_PAGES = 5
 TRANSFERS_MAX = 20

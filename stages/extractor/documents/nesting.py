@@ -72,6 +72,11 @@ def find_tags(html: bytes) -> Tags:
     return Tags(starts, pairs[starts] | _LOWER_PAIR)
 
 
+def may_be_tangled(tags: int, longest_bytes: int, made: int) -> bool:
+    """Whether a page may be cut that has at most so many tags, things of so many bytes, and elements that are made anew."""
+    return longest_bytes > TAG_UNCHECKED_BYTES or tags > TAGS_SHALLOW or made > ELEMENTS_MAX
+
+
 def cut_tangled(html: bytes, tags: Tags) -> bytes:
     """The page, or what comes before the tag that would pass a bound."""
     starts = tags.starts

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stages.extractor.document import without_fragment
-from stages.extractor.documents.nesting import FORMATTING_NAMES, cut_tangled, find_tags
+from stages.extractor.documents.nesting import FORMATTING_NAMES, cut_tangled, find_tags, may_be_tangled
 
 TOLD_MAX = 1 << 14  # tags of a page; one with more gets its tree
 TEXT_MAX_BYTES = 1 << 14  # of a title, likewise: each of its references costs a microsecond here
@@ -86,8 +86,8 @@ def make_reader() -> Callable[[bytes], PlainPage]:
 
     def read(html: bytes) -> PlainPage:
         hrefs = np.empty(len(html), np.uint8)
-        links, length, rows, may_be_tangled = tag_scan.scan(np.frombuffer(html, np.uint8), numbers, kinds, hrefs, told)
-        if links == tag_scan.NOT_PLAIN or b"\0" in html or may_be_tangled and len(cut_tangled(html, find_tags(html))) < len(html):
+        links, length, rows, *bounded = tag_scan.scan(np.frombuffer(html, np.uint8), numbers, kinds, hrefs, told)
+        if links == tag_scan.NOT_PLAIN or b"\0" in html or may_be_tangled(*bounded) and len(cut_tangled(html, find_tags(html))) < len(html):
             raise NotPlain
         nofollow, tags, title = [False] * links, [], b""
         for slot, link, begin, end, content, content_end in told[:rows].tolist():

@@ -6,8 +6,7 @@ digits of base 37, so that no two names of up to NAME_MAX characters are the sam
 
 import numpy as np
 
-from stages.extractor.documents.nesting import ELEMENTS_MAX, TAG_UNCHECKED_BYTES, TAGS_SHALLOW
-from storage.compiled import BYTES, FOUR_I8, I4, I4_ROWS, I8, U1, compiled
+from storage.compiled import BYTES, SIX_I8, I4, I4_ROWS, I8, U1, compiled
 
 NAME_MAX = 12  # 37^12 < 2^63
 OPEN_MAX = 32  # elements inside of a link
@@ -172,19 +171,18 @@ def count(page, character):
     return found
 
 
-@compiled(FOUR_I8(BYTES, I8, I4, U1, I4_ROWS))
+@compiled(SIX_I8(BYTES, I8, I4, U1, I4_ROWS))
 def scan(page, numbers, kinds, hrefs, told):
     """Fills `hrefs` with the values of <a href>, a line each, and `told` with other tags that have attributes or content, and with links that
-    have rel; gives how many links, bytes of hrefs and rows of told there are, NOT_PLAIN for the first where a tree might tell otherwise; and
-    whether the page may be one that nesting.py cuts.
+    have rel; gives how many links, bytes of hrefs and rows of told there are, NOT_PLAIN for the first where a tree might tell otherwise; and what
+    nesting.py bounds: places where a tag might begin, bytes of the longest thing, and at least as many elements as a tree might make anew.
 
     Of a value without references its fragment is left out. `numbers` and `kinds` are the table of names; hrefs has room for as many bytes as the page."""
     links, filled, rows = 0, 0, 0
-    no = NOT_PLAIN, 0, 0, 0
-    # As nesting.py bounds them: places where a tag may begin, the bytes of the longest thing, formatting elements that are open, by name and in
-    # all, the most of them at a time, and their sum over all tags.
-    visited, longest, formatting, most, made = 0, 0, 0, 0, 0
-    levels = np.zeros(len(numbers), np.int64)
+    no = NOT_PLAIN, 0, 0, 0, 0, 0
+    visited, longest = 0, 0
+    formatting, most, made = 0, 0, 0  # formatting elements that are open, the most of them at a time, and their sum over all tags
+    levels = np.zeros(len(numbers), np.int64)  # of each name, how many are open
     open_names = np.empty(OPEN_MAX, np.int64)
     depth = -1  # elements that are open in a link; none is open: -1
     only = 0  # where nothing else may stand: OPTION in <select>, SHAPE in a drawing
@@ -313,6 +311,5 @@ def scan(page, numbers, kinds, hrefs, told):
     if depth >= 0 or only:
         return no
     tags = count(page, _LT)
-    hidden = tags - visited  # in comments, scripts and values, where nesting.py does not know that they are
-    may_be_tangled = longest > TAG_UNCHECKED_BYTES or tags > TAGS_SHALLOW or made + hidden * (most + tags) > ELEMENTS_MAX
-    return links, filled, rows, may_be_tangled
+    hidden = tags - visited  # in comments, scripts and values, which nesting.py does not know from others
+    return links, filled, rows, tags, longest, made + hidden * (most + tags)
