@@ -106,7 +106,7 @@ def test_a_signal_stops_cleanly_and_the_crawl_goes_on(crawl, number):
     process.send_signal(number)
     output, errors = process.communicate(timeout=WITHIN_S)
     assert process.returncode == 0 and "stopped" in output, errors
-    assert not [stage for stage in stages if stage.is_running() and stage.status() != psutil.STATUS_ZOMBIE]
+    assert all(map(has_died, stages))
     crawl.goes_on()
 
 
@@ -179,12 +179,19 @@ def find_stage(process: subprocess.Popen, stage: str) -> psutil.Process | None:
     return None
 
 
+def has_died(process: psutil.Process) -> bool:
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
 def test_a_stage_that_keeps_dying_is_abandoned_and_the_crawl_goes_on(crawl):
     process = subprocess.Popen(crawl.command("run-cycle"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     for _ in range(4):
         child = wait_for(lambda: find_stage(process, names.EXTRACTOR), "the extractor to start")
         child.kill()
-        wait_for(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, "the extractor to die")
+        wait_for(lambda: has_died(child), "the extractor to die")
     wait_for(lambda: (crawl.path / names.LOG).exists() and "abandon" in read_log(crawl), "the cycle to be abandoned")
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=WITHIN_S)
