@@ -73,7 +73,7 @@ _START = re.compile(
 )
 # The HTML standard's shared declarative refresh steps: a time, a mark or blank, then the URL with or without url= and quotes.
 _REFRESH = re.compile(
-    r"""\s*+(?:[0-9]++|(?=\.))[0-9.]*+(?=[;,\s])\s*+[;,]?+\s*+(?:url\s*+=\s*+)?+(?:"([^"]*+)|'([^']*+)|(.++))""",
+    r"""\s*+(?:[0-9]++|(?=\.))[0-9.]*+(?=[;,\s])\s*+[;,]?+\s*+(?:url\s*+=\s*+|(?!url\s*+=))(?:"([^"]*+)|'([^']*+)|(.++))""",
     re.IGNORECASE | re.DOTALL | re.ASCII,
 )  # possessive: linear, whatever a page holds
 # A candidate of a srcset (HTML standard 4.8.4.2.1): blanks and commas before it, its URL, and descriptors up to the next comma

@@ -29,11 +29,11 @@ _AMPERSAND = re.compile(
     rb"|&(?!(?:amp|lt|gt|quot|apos|#[0-9]++|#[xX][0-9a-fA-F]++);)(?:([A-Za-z_][\w.:-]*+);)?", re.DOTALL,
 )
 _PREAMBLE = re.compile(
-    rb"(?:\s++|\xef\xbb\xbf|\xff\xfe|\xfe\xff|<\?(?:(?!\?>).)*+\?>|<!--(?:(?!-->).)*+-->"
-    rb"|<!DOCTYPE[^>\[]*+(?:\[[^\]]*+\]\s*+)?>)*+", re.DOTALL,
+    rb"(?:\s++|\xef\xbb\xbf|\xff\xfe|\xfe\xff|<\?[^?]*+(?:\?(?!>)[^?]*+)*\?>|<!--[^-]*+(?:-(?!->)[^-]*+)*-->"
+    rb"|<!DOCTYPE[^>\[]*+(?:\[[^\]]*+\]\s*+)?>)*", re.DOTALL,
 )
 _ROOT = re.compile(rb"<(?:[\w.-]++:)?([\w.-]++)")
-_XML = re.compile(rb"(?:[\s\0]++|\xef\xbb\xbf|\xff\xfe|\xfe\xff)*+<\0?\?\0?x\0?m\0?l")
+_XML = re.compile(rb"(?:[\s\0]++|\xef\xbb\xbf|\xff\xfe|\xfe\xff)*<\0?\?\0?x\0?m\0?l")
 
 
 class Listener:
@@ -77,7 +77,7 @@ def read_markup(content: bytes, charset: str, listener: Listener) -> Document:
             if len(document.others) >= LINKS_MAX:
                 break
         parser.close()
-    except etree.LxmlError:  # nothing in it that could be read, or no more
+    except (etree.LxmlError, UnicodeDecodeError):  # nothing in it that could be read, or no more; the second of a reference to half a character
         pass
     return document
 

@@ -20,7 +20,8 @@ TYPES = (
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")  # what text does not hold (MIME Sniffing standard, 3)
 _BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _ENDS = r"\s\x00-\x1f\x7f-\x9f<>\"`\\^|“”„‟«»‹›「」『』《》〈〉【】（）［］｛｝。、，；：！？…"
-_URL = re.compile(rf"[hH][tT][tT][pP][sS]?+://(?=[^\W_]|\[)(?:[^{_ENDS},;'(\[{{]|[,;'(\[{{](?!https?://))++")
+# Not possessive around groups, on which Python's re failed before 3.11.5 (CPython issue 106052); what is longer than the bound is no URL for us.
+_URL = re.compile(rf"[hH][tT][tT][pP][sS]?+://(?=[^\W_]|\[)(?:[^{_ENDS},;'(\[{{]++|[,;'(\[{{](?!https?://)){{1,{URL_MAX_BYTES + 1}}}")
 _BRACKET, _CLOSING = re.compile(r"[()\[\]{}]"), re.compile(r"[)\]}]")
 _OPENS = {")": "(", "]": "[", "}": "{"}
 _PUNCTUATION = ".,;:!?'*"
