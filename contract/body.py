@@ -40,8 +40,7 @@ def decode_body(message: HttpMessage, most_bytes: int) -> tuple[bytes, bool]:
 
 def all_values(message: HttpMessage, name: str) -> list[str]:
     """The items of a list that may stand in several headers, in lower case."""
-    values = [value for found, value in message.headers if len(found) == len(name) and found.lower() == name]
-    return [item.strip().lower() for value in values for item in value.split(",")]
+    return [item.strip().lower() for value in message.values(name) for item in value.split(",")]
 
 
 def decompress(wrappers: tuple[int, ...], data: bytes, most_bytes: int) -> bytes | None:

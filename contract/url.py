@@ -12,8 +12,8 @@ from publicsuffixlist import PublicSuffixList
 URL_MAX_BYTES = 8_000  # longer ones are not URLs for us: servers answer 414 to them, and rows stay small
 UNPARSABLE = "unparsable"
 OTHER_SCHEME = "other_scheme"
-# Absolute URLs that the parser leaves as they are, unless they hold steps (/./) or names in Punycode, which may be wrong.
-_PLAIN = re.compile(r"https?://(?:[a-z0-9-]++\.)*[a-z]{2,}+/[A-Za-z0-9_.~/-]*+(?:\?[A-Za-z0-9_.~=&/-]++)?")
+PLAIN = r"[A-Za-z0-9_.~/-]*+(?:\?[A-Za-z0-9_.~=&/-]++)?"  # paths with their queries that the parser leaves as they are, unless they hold steps (./, ../)
+_PLAIN = re.compile(rf"https?://(?:[a-z0-9-]++\.)*[a-z]{{2,}}+/{PLAIN}")  # absolute URLs likewise, unless a name is in Punycode, which may be wrong
 
 
 class NotCanonical(ValueError):

@@ -239,7 +239,11 @@ class HttpMessage(NamedTuple):
 
     def get(self, name: str) -> str:
         """The first header of that name, or nothing."""
-        return next((value for found, value in self.headers if found.lower() == name), "")
+        return next(iter(self.values(name)), "")
+
+    def values(self, name: str) -> list[str]:
+        """The headers of a name, given in lower case, in their order."""
+        return [value for found, value in self.headers if len(found) == len(name) and found.lower() == name]
 
     def by_name(self) -> dict[str, list[str]]:
         """All headers: name in lower case -> values in their order."""

@@ -19,12 +19,13 @@ PAGES/extractor/:
 
 Pages are read by several processes ([extractor] workers, default one a core), each page within page_max_s and
 page_memory_max_bytes: one that hangs or crashes its reader is a row with `trouble`, and costs no other page anything.
-Run again on the same pages, with any number of workers, it writes the same bytes. A cycle has the configuration and the
-keys of its plan and crawl, pages without a crawl those of pipeline.toml (--config, --set) and of no crawl. A damaged file of pages is set aside in corrupt/ and the rest is
-used; without a crawl the records before the damage are used too, and nothing is moved.
+Run again on the same pages, with any number of workers, it writes the same bytes. A cycle has the configuration of its plan
+and the keys of its crawl; pages without a crawl have those of pipeline.toml (--config, --set) and keys of their own. A
+damaged file of pages is set aside in corrupt/ and the rest is used; without a crawl the records before the damage are used
+too, and nothing is moved.
 
-Exit codes: 0 done (a cycle: also when it was done before); 64 usage, or PAGES were done before; 65 damaged input; 75 locked or disk full: run it again;
-78 bad configuration.
+Exit codes: 0 done (a cycle: also when it was done before); 64 usage, or PAGES were done before; 65 damaged input; 75 locked
+or disk full: run it again; 78 bad configuration.
 
 Example:
   bin/fetcher urls.txt --out pages --set fetcher.contact=https://example.org/bot

@@ -21,7 +21,7 @@ class Document:
     canonical: str | None = None  # text of the link that names the document's own address
     noindex: bool = False
     nofollow: bool = False  # says so for all of its links
-    hrefs: list[str] = field(default_factory=list)  # texts of plain <a href>, most without fragments: nearly all links of HTML; they come before the others
+    hrefs: list[str] = field(default_factory=list)  # texts of plain <a href>, without fragments: nearly all links of HTML; they come before the others
     others: dict[tuple[int, str, bool], int] = field(default_factory=dict)  # (kind, text, marked nofollow): occurrences
     anchors: dict[str, str] = field(default_factory=dict)  # text of a link -> first words that it stands under, where they are kept
     text: str = ""  # the words that people read, where a fingerprint is wanted

@@ -9,13 +9,10 @@ from stages.extractor.documents.html import refresh_target, relation_kind
 # RFC 8288 3: <target>; name=value; name="value", <target> ...
 _LINK = re.compile(r'<([^<>]*+)>((?:\s*+;\s*+[^\s=;,"<>]++(?:\s*+=\s*+(?:"(?:[^"\\]|\\.)*+"|[^\s";,<>]*+))?)*+)')
 _PARAMETER = re.compile(r';\s*+([^\s=;,"<>]++)(?:\s*+=\s*+(?:"((?:[^"\\]|\\.)*+)"|([^\s";,<>]*+)))?')
-_NAMES = frozenset(("link", "refresh", "content-location", "location"))
 
 
 def read_header_links(status: int, headers: dict[str, list[str]]) -> Iterator[tuple[int, str, bool]]:
     """Kind, text and whether it is marked nofollow, of each link; texts are relative to the answer's own URL."""
-    if _NAMES.isdisjoint(headers):
-        return
     for value in headers.get("link", ()):
         yield from read_link(decode_header(value))
     for value in headers.get("refresh", ()):

@@ -64,6 +64,23 @@ class Gathered:
         self.kinds, self.nofollow, self.verdicts = [1 << kind] * count, [marked] * count, [verdict] * count
         self.classes[REPEATED] += occurrences - count
 
+    def add(self, target: Target, kind: int, marked: bool, verdict: str, count: int) -> int:
+        """Takes so many occurrences of a link that leads somewhere; gives its row."""
+        place = self.place.setdefault(target.url, len(self.targets))
+        if place == len(self.targets):
+            self.targets.append(target)
+            self.kinds.append(1 << kind)
+            self.nofollow.append(marked)
+            self.verdicts.append(verdict)
+            self.classes[REPEATED] += count - 1
+        else:
+            self.kinds[place] |= 1 << kind
+            self.nofollow[place] = self.nofollow[place] and marked
+            if verdict == FOLLOWED:
+                self.verdicts[place] = FOLLOWED
+            self.classes[REPEATED] += count
+        return place
+
 
 class LinkJudge:
     def __init__(self, config: Extractor, scope: Scope, targets: Targets):
@@ -102,28 +119,13 @@ class LinkJudge:
         gathered.begin(targets, occurrences, A, nofollow, self._verdicts[A, nofollow])
 
     def _gather(self, links: Iterable[tuple[tuple[int, str, bool], int]], near: Near, document: Document, gathered: Gathered) -> None:
-        places, kinds, verdicts, classes = gathered.place, gathered.kinds, gathered.verdicts, gathered.classes
         for (kind, text, marked), count in links:
             target = near[without_fragment(text) if "#" in text else text]
-            url = target.url
-            if not url:
-                classes[target.rejected] += count
+            if not target.url:
+                gathered.classes[target.rejected] += count
                 continue
             marked = marked or document.nofollow
-            verdict = self._verdicts[kind, marked]
-            place = places.setdefault(url, len(kinds))
-            if place == len(kinds):
-                gathered.targets.append(target)
-                kinds.append(1 << kind)
-                gathered.nofollow.append(marked)
-                verdicts.append(verdict)
-                classes[REPEATED] += count - 1
-            else:
-                kinds[place] |= 1 << kind
-                gathered.nofollow[place] = gathered.nofollow[place] and marked
-                if verdict == FOLLOWED:
-                    verdicts[place] = FOLLOWED
-                classes[REPEATED] += count
+            place = gathered.add(target, kind, marked, self._verdicts[kind, marked], count)
             if self._keeps_anchors:
                 keep_anchor(gathered.anchors, place, document.anchors.get(text, ""))
 

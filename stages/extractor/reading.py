@@ -153,7 +153,7 @@ class Reading:
 
 def lighten(message: HttpMessage) -> HttpMessage:
     """A message without its body, and of its headers the one that is asked for later."""
-    return HttpMessage(message.status, [(name, value) for name, value in message.headers if len(name) == len(RETRY_AFTER) and name.lower() == RETRY_AFTER], b"")
+    return HttpMessage(message.status, [(RETRY_AFTER, value) for value in message.values(RETRY_AFTER)], b"")
 
 
 def shorten_body(message: HttpMessage, most_bytes: int) -> HttpMessage:

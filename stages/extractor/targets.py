@@ -11,7 +11,7 @@ from sys import intern
 from typing import NamedTuple
 
 from contract.canonical import Canonical
-from contract.url import URL_MAX_BYTES, Keys, NotCanonical, canonicalise, server_of
+from contract.url import PLAIN, URL_MAX_BYTES, Keys, NotCanonical, canonicalise, server_of
 from stages.extractor.charset import UTF_8, to_page_query
 from stages.extractor.document import without_fragment
 from stages.extractor.scope import Scope
@@ -21,8 +21,7 @@ TEXTS_REMEMBERED = 1 << 16  # of all folders together, the folders counted too
 TEXT_REMEMBERED_MAX_CHARACTERS = 500  # images in data: URLs would fill the memory ...
 URL_REMEMBERED_MAX_CHARACTERS = 500  # ... and so would long bases; what a worker remembers must not decide which page fits into it
 _UP = "../"
-# Paths and queries that a URL parser leaves as they are, unless they hold steps (./, ../).
-_PLAIN = re.compile(r"(?P<up>(?:\.\./)*)(?P<rest>/?[A-Za-z0-9_~-][A-Za-z0-9_.~/-]*+(?:\?[A-Za-z0-9_.~=&/-]++)?)")
+_PLAIN = re.compile(rf"(?P<up>(?:\.\./)*)(?P<rest>/?[A-Za-z0-9_~-]{PLAIN})")
 
 
 @dataclass(slots=True)

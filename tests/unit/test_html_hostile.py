@@ -15,7 +15,7 @@ from tests.unit.test_extractor_lab import read_answer
 from tests.unit.test_html import links
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SECONDS_MAX = 10.0  # as page_max_s; about one is expected, of ten MB of tags some four, and a page that is not cut takes minutes
+SECONDS_MAX = 6.0  # about one is expected; a page that is not cut takes minutes
 MEMORY_MAX_BYTES = 1_200 << 20  # of address space: ELEMENTS_MAX elements that are made anew, the page, and the interpreter
 
 

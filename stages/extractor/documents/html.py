@@ -152,7 +152,7 @@ def read_tag(options: Options, name: bytes, source: bytes) -> Saying | None:
     reading = Reading(options, 0)
     reading.take_element(tag, attributes)
     said = reading.document
-    is_one_link = list(said.others.values()) == [1] and said.base is None and said.canonical is None and not (said.noindex or said.nofollow)
+    is_one_link = has_link and list(said.others.values()) == [1] and said.base is None and said.canonical is None and not (said.noindex or said.nofollow)
     return Saying(next(iter(said.others)) if is_one_link else None, said, not has_link)
 
 

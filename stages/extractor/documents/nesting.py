@@ -66,6 +66,10 @@ _MAY_FORMAT = np.zeros(1 << 16, bool)  # tags that may be formatting, by their f
 _MAY_FORMAT[[letters_of(name) for name in ("bi", "co", "em", "fo", "no", "sm", "st", "tt", *(letter + end for letter in "bisu" for end in _ENDS))]] = True
 
 
+_IS_PARAGRAPH = np.zeros(1 << 16, bool)
+_IS_PARAGRAPH[[letters_of("p" + end) for end in _ENDS]] = True
+
+
 def find_tags(html: bytes) -> Tags:
     starts = np.flatnonzero(np.frombuffer(html, np.uint8) == ord("<"))
     pairs = np.ndarray(len(html), "<u2", html + b"  ", offset=1, strides=(1,))  # the two bytes behind each place
@@ -87,7 +91,7 @@ def cut_tangled(html: bytes, tags: Tags) -> bytes:
             plain = html[:end].lower()
             starts = starts[:np.searchsorted(starts, end)]
             end = min(end, formatting_limit(plain, starts))
-        if len(starts) > TAGS_SHALLOW:
+        if len(starts) > TAGS_SHALLOW and depth_bound(tags.letters[:len(starts)]) * len(starts) > STEPS_MAX:
             end = min(end, depth_limit(plain or html[:end].lower()))
     return html if end == len(html) else html[:end]
 
@@ -165,6 +169,12 @@ def formatting_limit(html: bytes, starts: np.ndarray) -> int:
         return len(html)
     before = int(made[over - 1]) if over else 0
     return int(starts[numbers[over] + (ELEMENTS_MAX - before) // counts[over]])
+
+
+def depth_bound(letters: np.ndarray) -> int:
+    """At least as many elements as can be open at a time: between two open paragraphs lies another element, for one ends the other."""
+    others = np.count_nonzero(~_IS_PARAGRAPH[letters] & (letters & 0xFF != ord("/")))
+    return 2 * int(others) + 1
 
 
 def depth_limit(html: bytes) -> int:

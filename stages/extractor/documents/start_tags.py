@@ -81,7 +81,7 @@ def make_reader() -> Callable[[bytes], PlainPage]:
     for number, name in by_number.items():
         numbers[number % slots], name_of[number % slots] = number, name.encode()
         kinds[number % slots] = sum(getattr(tag_scan, bit) for bit, group in _NAMES.items() if name in group.split())
-    title_slot, NO_LINK = tag_scan.number_of("title") % slots, tag_scan.NO_LINK
+    title_slot, no_link = tag_scan.number_of("title") % slots, tag_scan.NO_LINK
     told = np.empty((TOLD_MAX, tag_scan.TOLD_WIDTH), np.int32)
 
     def read(html: bytes) -> PlainPage:
@@ -91,7 +91,7 @@ def make_reader() -> Callable[[bytes], PlainPage]:
             raise NotPlain
         nofollow, tags, title = [False] * links, [], b""
         for slot, link, begin, end, content, content_end in told[:rows].tolist():
-            if link != NO_LINK:
+            if link != no_link:
                 nofollow[link] = is_nofollow(html[begin:end])
             elif slot == title_slot:
                 title = html[content:content_end]
