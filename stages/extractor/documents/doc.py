@@ -43,9 +43,9 @@ def _wide(text: bytes) -> bytes:
 
 # The instruction of a field: HYPERLINK "target". With a switch before the text (\l) it leads to a place in the same document.
 _FIELD = re.compile(rb'HYPERLINK[ ]{1,9}+"([^"\x00-\x1f]{1,4000}+)"')
-_WIDE_FIELD = re.compile(_wide(b"HYPERLINK") + rb'(?:[ ]\x00){1,9}+"\x00((?:(?!["\x00-\x1f]\x00)[\x00-\xff]{2}){1,4000}+)"\x00')
+_WIDE_FIELD = re.compile(_wide(b"HYPERLINK") + rb'(?:[ ]\x00){1,9}"\x00((?:(?!["\x00-\x1f]\x00)[\x00-\xff]{2}){1,4000})"\x00')
 _URL = re.compile(rb"https?://[^\x00-\x20\x7f-\xff\"<>\\^`{|}]{1,4000}+")
-_WIDE_URL = re.compile(_wide(b"http") + rb"(?:s\x00)?" + _wide(b"://") + rb"(?:[^\x00-\x20\x7f-\xff\"<>\\^`{|}]\x00){1,4000}+")
+_WIDE_URL = re.compile(_wide(b"http") + rb"(?:s\x00)?" + _wide(b"://") + rb"(?:[^\x00-\x20\x7f-\xff\"<>\\^`{|}]\x00){1,4000}")
 
 
 def looks_like(start: bytes) -> bool:
