@@ -3,6 +3,9 @@
 A reader has `TYPES`, the media types that choose it; `looks_like(start)`, whether the first START_BYTES of a content are
 of its type; and `read(content, charset)`, which gives a Document (../document.py) and raises for no content whatever. To add one: write
 the module, name it in READERS and, with the word that switches it on, in contract/config.py (DOCUMENTS). The more specific ones come first.
+
+Modules that are no readers serve some: markup.py reads XML for sitemaps, feeds and the rest; start_tags.py, with the compiled tag_scan.py, and
+nesting.py serve html.py; embedded_urls.py finds URLs in URLs.
 """
 
 from types import ModuleType
