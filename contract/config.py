@@ -102,7 +102,7 @@ class Extractor:
     page_max_bytes: int = number(10 << 20, 1, 1 << 30)
     page_max_s: float = number(10.0, 0.001, 86_400)
     page_memory_max_bytes: int = number(2 << 30, 256 << 20)
-    scan_from_bytes: int = number(16 << 20, 0)
+    scan_from_bytes: int = number(2 << 20, 0)
     documents: tuple[str, ...] = words(*DOCUMENTS[:7], allowed=DOCUMENTS)
     follow: tuple[str, ...] = words(
         "a", "area", "frame", "refresh", "redirect", "canonical", "alternate", "next", "object", "location", "sitemap", "feed",

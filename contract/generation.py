@@ -132,9 +132,11 @@ class GenerationWriter:
         self.rows = ColumnsWriter(folder, COLUMNS, PACKED)
         self.side = ColumnsWriter(folder, SIDE_COLUMNS, SIDE_PACKED, SIDE_PREFIX)
 
-    def close(self, servers: pa.Table, prefixes: pa.Table) -> None:
+    def close_rows(self) -> None:
         self.rows.close()
         self.side.close()
+
+    def write_servers(self, servers: pa.Table, prefixes: pa.Table) -> None:
         write_table(self._folder / SERVERS_FILE, servers, SERVERS_DISTINCT)
         write_table(self._folder / PREFIXES_FILE, prefixes)
 

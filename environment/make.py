@@ -55,6 +55,7 @@ def install(extra: str, stamp: Path) -> int:
         sys.stderr.write(run.stdout)
         say("pip could not install the packages of requirements.lock (see above); run the command again when it can.")
         return EX_TEMPFAIL
+    subprocess.run([VENV / "bin" / "python", "-P", ROOT / "environment" / "compile.py"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     stamp.parent.mkdir(exist_ok=True)
     aside = stamp.with_suffix(".new")
     aside.write_bytes(wanted)

@@ -131,9 +131,13 @@ class PackedColumn:
             if len(self._starts) != -(-rows // FRAME_ROWS):
                 raise Damaged(path, f"expected {rows} rows, found {len(self._starts)} frames of {FRAME_ROWS}")
 
+    @property
+    def is_zero(self) -> bool:
+        return self._data is None
+
     def read(self, start: int, stop: int) -> np.ndarray:
         """The rows [start, stop), writable."""
-        if self._data is None:
+        if self.is_zero:
             return np.zeros(stop - start, self._dtype)  # of fresh memory, which is zero until it is written to
         first = start // FRAME_ROWS
         parts = [self._frame(number) for number in range(first, -(-stop // FRAME_ROWS))]
@@ -174,6 +178,10 @@ class Columns(Mapping):
     @property
     def rows(self) -> int:
         return self._rows
+
+    def is_zero(self, name: str) -> bool:
+        """Whether a packed column has no file, because all its rows are zero."""
+        return name in self._packed and self._packed[name].is_zero
 
     def read(self, name: str, start: int, stop: int) -> np.ndarray:
         """Rows [start, stop) of a column; of a packed one the reader's own."""

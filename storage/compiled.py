@@ -1,30 +1,237 @@
-"""Functions that are compiled to machine code, for loops over bytes or rows that no array operation expresses; the one place that imports numba.
+"""Functions that are compiled to machine code, for loops over bytes or rows that no array operation expresses; the one place that uses numba.
 
-Whoever imports this module waits a third of a second for numba, and some seconds where a function is compiled for the first time on a
-machine; what was compiled is kept beside the function's module, or in the user's cache folder. So import it where there is enough to do.
+A function is compiled when it is first called on a machine, by numba, which takes a second or two. Its machine code is kept beside its module,
+or in the user's cache folder, and loaded by LLVM alone from then on: in some hundredths of a second, where numba would take half a second.
 
-What a compiled function reads from other modules is frozen into what is kept: tables are handed over as arguments, not read as globals.
+What can be compiled: loops over arrays and numbers that were handed over. It makes no array, raises nothing, calls nothing but functions of its
+own module with the same mark, and gives back one integer. What it reads of its module besides is frozen into what is kept, which
+counts for as long as the module's file does not change.
 """
 
+import ctypes
+import os
+import threading
 from collections.abc import Callable
+from functools import cache
+from operator import index
+from pathlib import Path
+from types import FunctionType
 
-from numba import njit, types
+import numpy as np
+import xxhash
 
-# Types of arguments and results. Arrays are contiguous; BYTES are those of an object that must not change.
-BYTES = types.Array(types.uint8, 1, "C", readonly=True)
-U1, I4, I8, I4_ROWS = types.uint8[::1], types.int32[::1], types.int64[::1], types.int32[:, ::1]
-SIX_I8 = types.UniTuple(types.int64, 6)
-_OPTIONS = {"nogil": True, "error_model": "numpy"}  # a division by zero is not looked for
+_ANY = "T"  # in a signature: each of some types
+_DIGEST_BYTES = 16
+_EACH_BYTE, _TOP_BITS = np.uint64(0x0101_0101_0101_0101), np.uint64(0x8080_8080_8080_8080)
+_lock = threading.Lock()
 
 
-def compiled(signature: object = None) -> Callable[[Callable], Callable]:
-    """Compiles a function at once for one signature, or, without one, wherever another compiled function calls it."""
-    def compile_one(function: Callable) -> Callable:
+def compiled(signature: str | None = None, of: tuple[str, ...] = ("",)) -> Callable[[Callable], Callable]:
+    """Compiles a function for one signature, such as "u8[] i8 T[,] T[]", `T` being each of the types `of`; without one, where another compiled function calls it.
+
+    Arrays are contiguous, of one dimension or, with a comma, two.
+    """
+    def mark(function: FunctionType) -> Callable:
         if signature is None:
-            return njit(**_OPTIONS)(function)
-        try:
-            return njit(signature, cache=True, **_OPTIONS)(function)
-        except Exception:  # nothing can be kept, or what was kept is not whole: of a function that is wrong the next line tells
-            return njit(signature, **_OPTIONS)(function)
+            function.is_inner = True
+            return function
+        return Loop(function, signature, of)
 
-    return compile_one
+    return mark
+
+
+def copy_bytes(to: np.ndarray, at: int, source: np.ndarray, begin: int, length: int) -> None:
+    """For compiled functions, where it is one call of memcpy: a loop over bytes takes three times as long."""
+    to[at:at + length] = source[begin:begin + length]
+
+
+def word_at(data: np.ndarray, at: int) -> np.uint64:
+    """For compiled functions, where it is one instruction: the eight bytes from a place on, the first one lowest."""
+    return data[at:at + 8].view("<u8")[0]
+
+
+class Loop:
+    """A compiled function. `function` is the same in Python, slow and with every check."""
+
+    def __init__(self, function: FunctionType, signature: str, of: tuple[str, ...]):
+        self.function = function
+        self._chooser = next((place for place, kind in enumerate(signature.split()) if kind.startswith(_ANY)), None)
+        self._variants = {np.dtype(dtype or "u1").str: Variant(function, signature.replace(_ANY, dtype)) for dtype in of}
+
+    def load(self) -> None:
+        """So that the first call, or the first in each process that is forked from here, need not do it."""
+        for variant in self._variants.values():
+            variant.load()
+
+    def __call__(self, *arguments: np.ndarray | int) -> int:
+        variants = self._variants
+        if self._chooser is None:
+            variant, = variants.values()
+        elif (variant := variants.get(arguments[self._chooser].dtype.str)) is None:
+            raise TypeError(f"{self.function.__name__}: expected an array of {' or '.join(variants)}, found {arguments[self._chooser].dtype.str}")
+        return variant(arguments)
+
+
+class Variant:
+    """A compiled function for one signature."""
+
+    def __init__(self, function: FunctionType, signature: str):
+        self._function = function
+        self._kinds = [Kind(text) for text in signature.split()]
+        self._name = f"{function.__module__}.{function.__name__}-{'-'.join(text.replace('[]', 's').replace('[,]', 'ss') for text in signature.split())}"
+        self._run: Callable | None = None
+
+    def __call__(self, arguments: tuple) -> int:
+        self.load()
+        flat = []
+        for kind, argument in zip(self._kinds, arguments, strict=True):
+            flat += kind.flatten(argument)
+        result = ctypes.c_int64()
+        if self._run(ctypes.byref(result), ctypes.byref(ctypes.c_void_p()), *flat):
+            raise RuntimeError(f"{self._name} failed")
+        return result.value
+
+    def load(self) -> None:
+        if self._run is None:
+            with _lock:
+                self._run = self._run or self._load()
+
+    def _load(self) -> Callable:
+        """Loads what was kept, or compiles it anew; the function that takes a place for the result, one for an error, and flat arguments."""
+        import llvmlite
+        import llvmlite.binding as llvm
+
+        source = Path(self._function.__code__.co_filename)
+        about = [llvmlite.__version__, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), source.read_text(), Path(__file__).read_text()]
+        identity = xxhash.xxh3_128_digest("\0".join(about).encode())
+        folders = [source.parent / "__pycache__", Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coletor"]
+        kept = next(filter(None, (read_kept(folder / f"{self._name}.o", identity) for folder in folders)), None)
+        if kept is None:
+            kept = self._compile()
+            any(write_kept(folder / f"{self._name}.o", identity + kept) for folder in folders)
+        symbol, _, code = kept.partition(b"\n")
+        engine().add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine().finalize_object()
+        types = [flat for kind in self._kinds for flat in kind.ctypes]
+        return ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *types)(engine().get_function_address(symbol.decode()))
+
+    def _compile(self) -> bytes:
+        """Its symbol, a line, and its machine code."""
+        from numba import from_dtype, int64, njit, types
+
+        options = {"nogil": True, "error_model": "numpy", "_nrt": False}  # divisions by zero are not looked for, and there is nobody to make arrays
+        scopes: dict[int, dict] = {}
+
+        def scope_of(names: dict) -> dict:
+            """The names of a module, those of functions with our mark being of compiled ones."""
+            if id(names) not in scopes:
+                scopes[id(names)] = scope = dict(names)
+                scope |= {name: make() for name, value in names.items() for special, make in ((copy_bytes, make_copy), (word_at, make_load)) if value is special}
+                scope |= {name: njit(**options)(FunctionType(value.__code__, scope_of(value.__globals__), name))
+                          for name, value in names.items() if getattr(value, "is_inner", False)}
+            return scopes[id(names)]
+
+        function = FunctionType(self._function.__code__, scope_of(self._function.__globals__), self._function.__name__)
+        numbers = [from_dtype(kind.dtype) for kind in self._kinds]
+        signature = int64(*(types.Array(number, kind.dimensions, "C") if kind.dimensions else number for kind, number in zip(self._kinds, numbers)))
+        made, = njit(signature, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function).overloads.values()
+        return made.fndesc.llvm_func_name.encode() + b"\n" + made.library._get_compiled_object()
+
+
+def make_copy() -> Callable:
+    from numba import types
+    from numba.core.cgutils import raw_memcpy
+    from numba.extending import intrinsic
+
+    @intrinsic
+    def copy(_, to, at, source, begin, length):
+        def generate(context, builder, signature, arguments):
+            target, origin = (context.make_array(signature.args[place])(context, builder, arguments[place]).data for place in (0, 2))
+            raw_memcpy(builder, builder.gep(target, [arguments[1]]), builder.gep(origin, [arguments[3]]), arguments[4], 1)
+
+        return types.void(to, at, source, begin, length), generate
+
+    return copy
+
+
+def make_load() -> Callable:
+    from llvmlite.ir import IntType
+    from numba import types
+    from numba.extending import intrinsic
+
+    @intrinsic
+    def load(_, data, at):
+        def generate(context, builder, signature, arguments):
+            origin = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+            return builder.load(builder.bitcast(builder.gep(origin, [arguments[1]]), IntType(64).as_pointer()), align=1)
+
+        return types.uint64(data, at), generate
+
+    return load
+
+
+class Kind:
+    """An argument's type, and how numba wants it: a number as it is, an array as two owners (none), items, bytes an item, place, shape and strides."""
+
+    def __init__(self, text: str):
+        dtype, _, dimensions = text.partition("[")
+        self.dtype = np.dtype(dtype)
+        self.dimensions = len(dimensions)  # "]" or ",]"
+        self.ctypes = [ctypes.c_int64]
+        if self.dimensions:
+            self.ctypes = [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 2 + [ctypes.c_void_p] + [ctypes.c_int64] * (2 * self.dimensions)
+        elif self.dtype != np.int64:
+            raise TypeError(f"expected numbers to be i8, found {text}")
+
+    def flatten(self, value: np.ndarray | int) -> tuple:
+        if not self.dimensions:
+            return index(value),
+        if value.dtype != self.dtype or value.ndim != self.dimensions or not value.flags.c_contiguous:
+            raise TypeError(f"expected a contiguous array of {self.dtype} with {self.dimensions} dimensions, found {value.dtype} with {value.ndim}")
+        return None, None, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides
+
+
+@compiled()
+def find_byte(data, at, stop, wanted):
+    """For compiled functions: the first place from `at` on that holds a byte, `stop` where none does; eight bytes a step (Mycroft's test for a zero byte)."""
+    pattern = np.uint64(wanted) * _EACH_BYTE
+    while at + 8 <= stop:
+        word = word_at(data, at) ^ pattern
+        if (word - _EACH_BYTE) & ~word & _TOP_BITS:
+            break
+        at += 8
+    while at < stop and data[at] != wanted:
+        at += 1
+    return at
+
+
+@cache
+def engine():
+    """LLVM, which runs what was compiled."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), llvm.Target.from_default_triple().create_target_machine())
+
+
+def read_kept(path: Path, identity: bytes) -> bytes | None:
+    """What was kept, where it is whole and of this identity."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    digest, body = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+    return body[_DIGEST_BYTES:] if xxhash.xxh3_128_digest(body) == digest and body.startswith(identity) else None
+
+
+def write_kept(path: Path, body: bytes) -> bool:
+    """Keeps what was compiled, in one step, where that is possible."""
+    aside = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside.write_bytes(xxhash.xxh3_128_digest(body) + body)
+        aside.rename(path)
+        return True
+    except OSError:
+        return False

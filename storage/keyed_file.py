@@ -14,7 +14,7 @@ from storage.errors import Damaged
 from storage.pairs import KEY_END, find_pair
 from storage.tables import column, open_table, read_groups
 
-GROUPS_AT_ONCE = 64  # half a million rows
+GROUPS_AT_ONCE = 8  # 65,536 rows: memory that is used again costs less than fresh memory
 
 
 class KeyedFile:

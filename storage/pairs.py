@@ -1,80 +1,38 @@
-"""Two u64 columns sorted by both, searched by pairs of keys; a pair as one number is the first key times 2^64 plus the second.
-
-Numpy searches numbers of 64 bits only. But rows with the same first key are a run, and the number of its run with the top bits of
-the second key behind it is such a number: in the same order, and telling nearly all pairs apart. One search finds those; the few
-that begin alike are searched for again, by halving what is left of their runs.
-"""
+"""Two u64 columns sorted by both, sorted and searched by pairs of keys; a pair as one number is the first key times 2^64 plus the second."""
 
 import numpy as np
 
-from storage.arrays import search_runs, starts_of_runs
+from storage.arrays import starts_of_runs
+from storage.compiled import compiled
 
 KEY_END = 1 << 64
 PAIR_END = 1 << 128
-_HALF = np.uint64(32)
-_LOW_HALF = np.uint64(0xFFFFFFFF)
+RUN_LEAST = 16  # rows that are sorted by insertion where no longer run lies
 
 
 class Runs:
     """Rows in runs: `firsts` (u64, rising, each once), where each run starts (and, one place more, where the last ends), and second keys, rising in each run."""
 
     def __init__(self, firsts: np.ndarray, starts: np.ndarray, second: np.ndarray):
-        self._firsts, self._starts, self._second = firsts, starts.astype(np.int64), second
-        self._run_bits = max(len(firsts).bit_length(), 1)  # one number more than there are runs
-        self._heads = self._join(second, np.arange(len(firsts)), np.diff(self._starts))
-
-    def _join(self, second: np.ndarray, runs: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        heads = second >> np.uint64(self._run_bits)
-        heads |= np.repeat(runs.astype(np.uint64) << np.uint64(64 - self._run_bits), lengths)
-        return heads
+        self._columns = np.ascontiguousarray(firsts), np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(second)
 
     def search(self, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """For each pair (u64, any order) the first row that is not below it, i64, and whether that row is the pair; quickest where pairs are sorted."""
-        starts = starts_of_runs(first)
-        lengths = np.diff(np.append(starts, len(first)))
-        distinct = first[starts]
-        run = np.searchsorted(self._firsts, distinct)
-        heads = self._join(second, run, lengths)
-        place = np.searchsorted(self._heads, heads)
-        is_run = run < len(self._firsts)
-        is_run[is_run] = self._firsts[run[is_run]] == distinct[is_run]
-        if not is_run.all():
-            lacking = np.flatnonzero(np.repeat(~is_run, lengths))
-            place[lacking] = np.repeat(self._starts[run[~is_run]], lengths[~is_run])
-        if not len(self._second):
-            return place, np.zeros(len(place), bool)
-        inside = np.minimum(place, len(self._second) - 1)
-        there = self._second[inside] == second
-        begins_alike = self._heads[inside] == heads
-        if not is_run.all():
-            begins_alike[lacking] = False
-        doubtful = np.flatnonzero(begins_alike & ~there)
-        there &= begins_alike
-        if len(doubtful):
-            owner = run[np.searchsorted(starts, doubtful, "right") - 1]
-            end = self._starts[owner + 1]
-            place[doubtful] = found = search_runs(second[doubtful], place[doubtful], end, self._second)
-            there[doubtful] = (found < end) & (self._second[np.minimum(found, len(self._second) - 1)] == second[doubtful])
-        return place, there
+        place, there = np.empty(len(first), np.int64), np.empty(len(first), np.uint8)
+        search_runs(*self._columns, np.ascontiguousarray(first), np.ascontiguousarray(second), place, there)
+        return place, there.view(bool)
 
 
-def sort_pairs(first: np.ndarray, second: np.ndarray, shared_bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The order of rows by two u64 columns, and both in that order; the top `shared_bits` of the first are the same in all rows.
-
-    Rows come as some sorted runs behind each other. The halves of both keys in one number nearly give the order, and runs are cheap to
-    merge by it; where they do not, because two keys begin alike, the rows of that half of a first key are put right.
-    """
-    halves = (first << np.uint64(shared_bits)) & ~_LOW_HALF | second >> _HALF
-    order = np.argsort(halves, kind="stable")
-    majors, minors = first[order], second[order]
-    is_wrong = (majors[1:] < majors[:-1]) | ((majors[1:] == majors[:-1]) & (minors[1:] < minors[:-1]))
-    if is_wrong.any():
-        starts = halves[order] >> _HALF
-        for start in np.unique(starts[np.flatnonzero(is_wrong)]):
-            low, high = np.searchsorted(starts, start, "left"), np.searchsorted(starts, start, "right")
-            rows = order[low:high]
-            order[low:high] = rows = rows[np.lexsort((second[rows], first[rows]))]
-            majors[low:high], minors[low:high] = first[rows], second[rows]
+def sort_pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The order of rows (i32) by two u64 columns, stable, and both in that order; quickest where rows come as some sorted runs behind each other. Uses the columns up."""
+    columns = first, second, np.arange(len(first), dtype=np.int32)
+    spare = tuple(map(np.empty_like, columns))
+    ends = np.empty(len(first) // RUN_LEAST + 1, np.int64)
+    runs = find_runs(*columns, ends)
+    while runs > 1:
+        runs = merge_runs(*columns, *spare, ends, runs)
+        columns, spare = spare, columns
+    majors, minors, order = columns
     return order, majors, minors
 
 
@@ -92,3 +50,85 @@ def find_pairs(first: np.ndarray, second: np.ndarray, in_first: np.ndarray, in_s
     starts = starts_of_runs(in_first)
     place, there = Runs(in_first[starts], np.append(starts, len(in_first)), in_second).search(first, second)
     return np.where(there, place, -1)
+
+
+@compiled("u8[] u8[] i4[] i8[]")
+def find_runs(first, second, row, ends):
+    """Notes where runs of rows that rise already end; shorter ones than RUN_LEAST are made that long. How many there are."""
+    rows, runs, start = len(first), 0, 0
+    while start < rows:
+        stop = start + 1
+        while stop < rows and (first[stop] > first[stop - 1] or (first[stop] == first[stop - 1] and second[stop] >= second[stop - 1])):
+            stop += 1
+        while stop < rows and stop - start < RUN_LEAST:
+            major, minor, number, place = first[stop], second[stop], row[stop], stop
+            while place > start and (first[place - 1] > major or (first[place - 1] == major and second[place - 1] > minor)):
+                first[place], second[place], row[place] = first[place - 1], second[place - 1], row[place - 1]
+                place -= 1
+            first[place], second[place], row[place] = major, minor, number
+            stop += 1
+        ends[runs] = stop
+        runs += 1
+        start = stop
+    return runs
+
+
+@compiled("u8[] u8[] i4[] u8[] u8[] i4[] i8[] i8")
+def merge_runs(first, second, row, to_first, to_second, to_row, ends, runs):
+    """Merges runs two by two into other columns, and notes where they end there. How many are left."""
+    start = 0
+    for run in range(0, runs, 2):
+        middle = ends[run]
+        stop = ends[run + 1] if run + 1 < runs else middle
+        left, right, place = start, middle, start
+        while left < middle and right < stop:  # without a branch that depends on keys, which no processor foresees
+            is_right = (first[right] < first[left]) | ((first[right] == first[left]) & (second[right] < second[left]))
+            source = right if is_right else left
+            to_first[place], to_second[place], to_row[place] = first[source], second[source], row[source]
+            right += is_right
+            left += not is_right
+            place += 1
+        rest = left if left < middle else right
+        for source in range(rest, rest + stop - place):
+            to_first[place], to_second[place], to_row[place] = first[source], second[source], row[source]
+            place += 1
+        ends[run >> 1] = stop
+        start = stop
+    return runs + 1 >> 1
+
+
+@compiled("u8[] i8[] u8[] u8[] u8[] i8[] u1[]")
+def search_runs(firsts, starts, among, wanted_first, wanted_second, found, there):
+    """Searches from the place of the pair before, by steps that double, where pairs rise; else anew."""
+    run, low, high = 0, 0, 0
+    for number in range(len(wanted_first)):
+        first, second = wanted_first[number], wanted_second[number]
+        is_same = number > 0 and first == wanted_first[number - 1]
+        if not is_same:
+            if number > 0 and first < wanted_first[number - 1]:
+                run = 0
+            run = gallop(firsts, run, len(firsts), first)
+            low = high = starts[run]
+            if run < len(firsts) and firsts[run] == first:
+                high = starts[run + 1]
+        begin = found[number - 1] if is_same and second >= wanted_second[number - 1] else low
+        found[number] = place = gallop(among, begin, high, second)
+        there[number] = place < high and among[place] == second
+    return 0
+
+
+@compiled()
+def gallop(values, low, high, wanted):
+    """The first place in values[low:high], which rise, that is not below `wanted`; `high` where there is none."""
+    step = 1
+    while low + step <= high and values[low + step - 1] < wanted:
+        low += step
+        step *= 2
+    high = min(high, low + step - 1)
+    while low < high:
+        middle = low + high >> 1
+        if values[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low

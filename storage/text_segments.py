@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from storage.compiled import compiled, copy_bytes
 from storage.errors import Damaged
 from storage.frame_index import pack_index, read_index
 from storage.frames import Broken, Members, TooLong, Torn, Zstd
@@ -23,17 +24,76 @@ BLOBS_MAX_BYTES = 1 << 32  # of a segment: positions have 32 bits for it
 TEXT_MAX_BYTES = 64 << 20  # a frame's limit when reading: far above any URL or robots.txt
 NO_TEXT = np.uint64(0xFFFFFFFFFFFFFFFF)
 LINES = pa.large_binary()
+_NEWLINE, = b"\n"
 
 
-def data_of(lines: pa.LargeBinaryArray) -> tuple[np.ndarray, np.ndarray]:
-    """(offsets i64 of n + 1, bytes u8 that they point into) of an array of lines."""
-    _, offsets, data = lines.buffers()
-    ends = np.frombuffer(offsets, np.int64)[lines.offset:lines.offset + len(lines) + 1] if len(lines) else np.zeros(1, np.int64)
+def data_of(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """(offsets of n + 1, bytes u8 that they point into) of an array of texts; offsets of lines, and of other large ones, are i64, else i32."""
+    _, offsets, data = texts.buffers()
+    dtype = np.int64 if pa.types.is_large_binary(texts.type) or pa.types.is_large_string(texts.type) else np.int32
+    ends = np.frombuffer(offsets, dtype)[texts.offset:texts.offset + len(texts) + 1] if len(texts) else np.zeros(1, dtype)
     return ends, np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
 
 
 def lines_at(offsets: np.ndarray, data: np.ndarray) -> pa.LargeBinaryArray:
     return pa.LargeBinaryArray.from_buffers(LINES, len(offsets) - 1, [None, pa.py_buffer(np.ascontiguousarray(offsets, np.int64)), pa.py_buffer(data)])
+
+
+def take_lines(sources: list[pa.Array], which: np.ndarray) -> pa.LargeBinaryArray:
+    """The texts of these places (i32) in arrays of texts that count as behind each other, each with a newline."""
+    edges, ends, places = np.cumsum([0, *map(len, sources)]), np.zeros(len(sources), np.int64), np.empty(len(which), np.int32)
+    group_by_source(which, edges, ends, places)
+    parts = [(*data_of(source), edge, places[start:end]) for source, edge, start, end in zip(sources, edges, [0, *ends], ends)]
+    offsets = np.zeros(len(which) + 1, np.int64)
+    for starts, _, edge, here in parts:
+        measure_lines(starts, edge, which, here, offsets)
+    np.cumsum(offsets, out=offsets)
+    taken = np.empty(offsets[-1], np.uint8)
+    for starts, data, edge, here in parts:
+        copy_lines(starts, data, edge, which, here, offsets, taken)
+    return lines_at(offsets, taken)
+
+
+@compiled("i4[] i8[] i8[] i4[]")
+def group_by_source(which, edges, ends, places):
+    """Fills `places` with the numbers of those that lie in the first source, then of those in the second, and so on; `ends` with where each source's end."""
+    for row in which:
+        ends[source_of(edges, row)] += 1
+    end = 0
+    for source in range(len(ends)):
+        end, ends[source] = end + ends[source], end
+    for number in range(len(which)):
+        source = source_of(edges, which[number])
+        places[ends[source]] = number
+        ends[source] += 1
+    return 0
+
+
+@compiled()
+def source_of(edges, row):
+    low, high = 0, len(edges) - 1
+    while high - low > 1:
+        middle = low + high >> 1
+        low, high = (low, middle) if row < edges[middle] else (middle, high)
+    return low
+
+
+@compiled("T[] i8 i4[] i4[] i8[]", of=("i4", "i8"))
+def measure_lines(starts, edge, which, places, lengths):
+    """Notes the length of each of these texts, with its newline, behind its place."""
+    for place in places:
+        row = which[place] - edge
+        lengths[place + 1] = np.int64(starts[row + 1]) - np.int64(starts[row]) + 1
+    return 0
+
+
+@compiled("T[] u1[] i8 i4[] i4[] i8[] u1[]", of=("i4", "i8"))
+def copy_lines(starts, data, edge, which, places, offsets, taken):
+    for place in places:
+        end = offsets[place + 1] - 1
+        copy_bytes(taken, offsets[place], data, np.int64(starts[which[place] - edge]), end - offsets[place])
+        taken[end] = _NEWLINE
+    return 0
 
 
 class SegmentWriter:

@@ -167,7 +167,7 @@ def read_happened(harvest: Harvest, crawl: Path, log: State, plan: VerifierPlan,
                 values.append(column(listed, name) if name not in TAKEN else np.zeros(len(listed), np.uint64))
             codes.append(np.full(len(listed), HAPPENED_FAILED, np.uint8))
     joined = {name: np.concatenate(values) for name, values in columns.items()}
-    order, domain_key, key = sort_pairs(joined["domain_key"], joined["url_key"], 0)
+    order, domain_key, key = sort_pairs(joined["domain_key"], joined["url_key"])
     return Happened(domain_key, key, joined["server_key"][order], np.concatenate(codes)[order],
                     {name: joined[name][order] for name in TAKEN})
 

@@ -1,16 +1,48 @@
 """Distinct URLs that arrived in a piece of the key space, with the sums of what their links brought."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
 from contract.accumulators import ACCUMULATORS
 from contract.tables import ORDER
+from stages.verifier.servers import ServerTable
 from storage.arrays import encode
+from storage.compiled import compiled
 from storage.pairs import find_pair, sort_pairs
-from storage.tables import column, only_chunk
-from storage.text_segments import LINES
+from storage.tables import column
+from storage.text_segments import take_lines
+
+
+class Arrived:
+    """Tables of the columns of UrlsExtraidas behind each other; the last rows, `foreign` ones, count as no link."""
+
+    def __init__(self, tables: list[pa.Table], foreign: pa.Table):
+        self._tables = [*tables, foreign]
+        self.rows = sum(map(len, self._tables))
+        self.linked_rows = self.rows - len(foreign)
+
+    @cached_property
+    def servers(self) -> tuple[np.ndarray, np.ndarray]:
+        """(key of each server, the place among those of that of each row)."""
+        return encode(self.join("server_key"))
+
+    def forget(self) -> None:
+        """Once the new URLs are taken, the texts of known ones only lie in memory."""
+        self._tables = []
+        self.__dict__.pop("servers", None)
+
+    def has_any(self, name: str) -> bool:
+        """Whether a row has something else than zero there."""
+        return any(column(table, name).any() for table in self._tables)
+
+    def join(self, name: str) -> np.ndarray:
+        return np.concatenate([column(table, name) for table in self._tables])
+
+    def urls(self) -> list[pa.Array]:
+        return [chunk for table in self._tables for chunk in table.column("url").chunks]
 
 
 @dataclass
@@ -20,62 +52,95 @@ class Links:
     domain_key: np.ndarray
     key: np.ndarray
     depth: np.ndarray  # least
-    sums: dict[str, np.ndarray]  # of each accumulator, u64
+    sums: dict[str, np.ndarray]  # of each accumulator that they brought something of, u64
     linked: np.ndarray  # bool: found by a link or a seed; false: only in somebody else's list
     rows: int  # that came by links and seeds, repeats included
-    urls: pa.Array | None  # of all rows, as their servers' keys
-    server_keys: np.ndarray
-    first: np.ndarray  # row of those of each
+    first: np.ndarray  # of each the first of the rows that arrived
+    arrived: Arrived  # those
 
     def __len__(self) -> int:
         return len(self.key)
 
-    def forget_urls(self) -> None:
-        """Once the new ones are taken, the texts of known URLs only lie in memory."""
-        self.urls = None
+    def sums_of(self, name: str, which: np.ndarray) -> np.ndarray:
+        return self.sums[name][which] if name in self.sums else np.zeros(len(which), np.uint64)
 
-    def server_keys_of(self, which: np.ndarray) -> np.ndarray:
-        return self.server_keys[self.first[which]]
+    def server_places(self, which: np.ndarray, servers: ServerTable) -> np.ndarray:
+        distinct, place = self.arrived.servers
+        return servers.find(distinct)[place[self.first[which]]]
 
-    def urls_of(self, which: np.ndarray) -> pa.LargeBinaryArray:
-        return self.urls.take(pa.array(self.first[which])).cast(LINES)
+    def lines_of(self, which: np.ndarray) -> pa.LargeBinaryArray:
+        """Their URLs, each with a newline."""
+        return take_lines(self.arrived.urls(), self.first[which])
 
 
-def gather(tables: list[pa.Table], foreign: pa.Table, shared_bits: int) -> Links:
-    """Unites tables of the columns of UrlsExtraidas, and leaves their list empty, so that they are not in memory twice; `foreign` rows count as no link."""
-    tables.append(foreign)
-    table = pa.concat_tables(tables).combine_chunks()
-    tables.clear()
-    order, domain, key = sort_pairs(column(table, "domain_key"), column(table, "url_key"), shared_bits)
-    is_first = np.ones(len(order), bool)
-    is_first[1:] = (domain[1:] != domain[:-1]) | (key[1:] != key[:-1])
-    starts = np.flatnonzero(is_first)
-    first = order[starts]
-    urls = table.column("url")
-    has_repeats = len(starts) < len(order)
+def gather(arrived: Arrived) -> Links:
+    """Each URL once, in order."""
+    order, domain, key = sort_pairs(arrived.join("domain_key"), arrived.join("url_key"))
+    starts = np.empty(len(order) + 1, np.int64)
+    starts = starts[:find_groups(domain, key, starts) + 1]
+    first = order[starts[:-1]]
+    depth = np.empty(len(first), np.uint8)
+    least_of_groups(arrived.join("depth"), order, starts, depth)
 
-    def reduce(operation: np.ufunc, values: np.ndarray) -> np.ndarray:
-        return operation.reduceat(values[order], starts) if has_repeats else values[order]
-
-    def add_up(values: np.ndarray) -> np.ndarray:
-        return reduce(np.add, values.astype(np.uint64)) if values.any() else np.zeros(len(starts), np.uint64)
-
+    sums = {}
+    for accumulator in ACCUMULATORS:
+        if arrived.has_any(accumulator.name):
+            sums[accumulator.name] = np.zeros(len(first), np.uint64)
+            add_groups(arrived.join(accumulator.name), order, starts, sums[accumulator.name])
     return Links(
-        domain_key=domain[starts], key=key[starts],
-        depth=reduce(np.minimum, column(table, "depth")),
-        sums={accumulator.name: add_up(column(table, accumulator.name)) for accumulator in ACCUMULATORS},
-        linked=reduce(np.logical_or, np.arange(len(table)) < len(table) - len(foreign)) if len(foreign) else np.ones(len(starts), bool),
-        rows=len(table) - len(foreign), urls=only_chunk(urls if urls.num_chunks == 1 else urls.cast(LINES)),  # 2 GiB of text are several chunks
-        server_keys=column(table, "server_key"), first=first,
+        domain_key=domain[starts[:-1]], key=key[starts[:-1]], depth=depth, sums=sums, linked=first < arrived.linked_rows, rows=arrived.linked_rows,
+        first=first, arrived=arrived,
     )
+
+
+@compiled("u8[] u8[] i8[]")
+def find_groups(first, second, starts):
+    """Notes where each pair is there first, and the end; how many there are."""
+    groups = 0
+    for row in range(len(first)):
+        if row == 0 or first[row] != first[row - 1] or second[row] != second[row - 1]:
+            starts[groups] = row
+            groups += 1
+    starts[groups] = len(first)
+    return groups
+
+
+@compiled("u1[] i4[] i8[] u1[]")
+def least_of_groups(values, order, starts, least):
+    for group in range(len(least)):
+        value = values[order[starts[group]]]
+        for row in range(starts[group] + 1, starts[group + 1]):
+            value = min(value, values[order[row]])
+        least[group] = value
+    return 0
+
+
+@compiled("T[] i4[] i8[] u8[]", of=("u1", "u2", "u4", "u8"))
+def add_groups(values, order, starts, sums):
+    for group in range(len(sums)):
+        for row in range(starts[group], starts[group + 1]):
+            sums[group] += np.uint64(values[order[row]])
+    return 0
 
 
 def first_of_each(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(distinct values, the first row of each), in the order of rows."""
     distinct, place = encode(values)
-    first = np.empty(len(distinct), np.int64)
-    first[place[::-1]] = np.arange(len(values) - 1, -1, -1)
-    return distinct, first
+    return distinct, find_firsts(place, len(distinct))
+
+
+def find_firsts(place: np.ndarray, count: int) -> np.ndarray:
+    """The first row of each of so many places."""
+    first = np.empty(count, np.int64)
+    note_firsts(place, first)
+    return first
+
+
+@compiled("i4[] i8[]")
+def note_firsts(place, first):
+    for row in range(len(place) - 1, -1, -1):
+        first[place[row]] = row
+    return 0
 
 
 def slice_rows(table: pa.Table, low: int, high: int) -> pa.Table:

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from contract.accumulators import ACCUMULATORS
 from contract.generation import COLUMNS, SIDE_COLUMNS, Generation
 from contract.tables import COLLECTED_STATE, GIVEN_UP, PRESCHEDULED, REFUSED_BY_ROBOTS, REFUSED_BY_RULE, TAKEN, WAITING
 from stages.verifier.harvest import (
@@ -12,6 +11,8 @@ from stages.verifier.harvest import (
 )
 from stages.verifier.links import Links
 from stages.verifier.servers import ServerTable
+from storage.arrays import Weave
+from storage.compiled import compiled
 from storage.errors import Damaged
 from storage.pairs import Runs, find_pairs, sort_pairs
 
@@ -31,15 +32,22 @@ class Piece:
     runs: Runs  # these rows, to be searched by their keys
     links: Links
     known: np.ndarray  # which links are known
-    places: np.ndarray  # row of the parent of each of them
+    places: np.ndarray  # row of the parent of each of them, counted from `start`
     new: np.ndarray  # which links are not; once judged, those that are granted
-    before: np.ndarray  # row of the parent that each of those comes before
+    before: np.ndarray  # row of the parent that each of those comes before, counted from `start`
     refused: np.ndarray  # which links a rule about their server refused
     new_servers: np.ndarray | None = None  # places of the servers of the new ones
+    old_state: np.ndarray | None = None  # of the rows of the parent
     rows: dict[str, np.ndarray] = field(default_factory=dict)  # of the merged piece
     server_places: np.ndarray | None = None  # of its rows
-    old_at: np.ndarray | None = None  # where the parent's rows have gone
-    new_at: np.ndarray | None = None  # and the new ones
+
+    def old_at(self, places: np.ndarray) -> np.ndarray:
+        """Where rows of the parent, counted from `start`, have gone in the merged piece."""
+        return places + np.searchsorted(self.before, places, "right")
+
+    def new_at(self) -> np.ndarray:
+        """Where the new ones are in the merged piece."""
+        return self.before + np.arange(len(self.before))
 
 
 def find_known(parent: Generation, start: int, stop: int, links: Links) -> Piece:
@@ -47,54 +55,54 @@ def find_known(parent: Generation, start: int, stop: int, links: Links) -> Piece
     runs = Runs(parent.domains.key, np.clip(parent.domains.first_row, start, stop) - start, parent.rows["key"][start:stop])
     place, is_known = runs.search(links.domain_key, links.key)
     known, new = np.flatnonzero(is_known), np.flatnonzero(~is_known)
-    place += start
     return Piece(parent, start, stop, runs, links, known, place[known], new, place[new], new[:0])
 
 
-def place_rows(piece: Piece) -> None:
-    """Finds where the parent's rows and the new ones go in the merged piece."""
-    is_old = np.ones(piece.stop - piece.start + len(piece.new), bool)
-    piece.new_at = piece.before - piece.start + np.arange(len(piece.new))
-    is_old[piece.new_at] = False
-    piece.old_at = np.flatnonzero(is_old)
-
-
 def merge_rows(piece: Piece, servers: ServerTable, segment_of_old: np.ndarray, own_segment: int, features: dict[str, np.ndarray]) -> None:
-    """Sets the columns of the merged piece, once its rows have their places; features are those of the new rows."""
-    parent, links = piece.parent, piece.links
+    """Sets the columns of the merged piece; features are those of the new rows."""
+    parent, links, which, new_places = piece.parent, piece.links, piece.new, piece.new_servers
     older = {name: parent.rows.read(name, piece.start, piece.stop) for name in COLUMNS}
-    old_places = servers.place_of_old[parent.server_places(older["server"], piece.start)] if len(older["key"]) else np.empty(0, np.int64)
-    older["segment"] = segment_of_old[older["segment"]]
-    at = piece.places - piece.start
+    piece.old_state = older["state"].copy()
+    if (segment_of_old != np.arange(len(segment_of_old))).any():
+        older["segment"] = segment_of_old[older["segment"]]
+    at = piece.places
     older["depth"][at] = np.minimum(older["depth"][at], links.depth[piece.known])
-    brought = {name for name, sums in links.sums.items() if sums.any()}
-    for accumulator in ACCUMULATORS:
-        values = older[accumulator.name]
-        if accumulator.name in brought:
-            values[at] = add_up(values[at], links.sums[accumulator.name][piece.known], accumulator.dtype)
-    which = piece.new
-    new_places = piece.new_servers
+    for name, sums in links.sums.items():
+        older[name][at] = add_up(older[name][at], sums[piece.known], COLUMNS[name])
     fresh = {
         "key": links.key[which], "server": new_places - servers.first_of_domain[new_places], "segment": own_segment, "state": WAITING,
         "depth": links.depth[which], **features,
-        **{accumulator.name: bound(links.sums[accumulator.name][which], accumulator.dtype) for accumulator in ACCUMULATORS if accumulator.name in brought},
+        **{name: bound(sums[which], COLUMNS[name]) for name, sums in links.sums.items()},
     }
-    source = np.empty(len(piece.old_at) + len(which), np.int64)  # of each merged row, its place in the old ones with the new ones behind
-    source[piece.old_at] = np.arange(len(piece.old_at))
-    source[piece.new_at] = np.arange(len(piece.old_at), len(source))
-    scratch = np.empty(len(source), np.uint64)
 
-    def interleave(old: np.ndarray, new: np.ndarray | int) -> np.ndarray:
-        if not len(which):
-            return old
-        if new is NOTHING and not old.any():
-            return np.zeros(len(source), old.dtype)
-        both = scratch.view(old.dtype)[:len(source)]
-        both[:len(old)], both[len(old):] = old, new
-        return both.take(source)  # half the time of writing both to their places
+    weave = Weave(len(older["key"]), piece.before)
 
-    piece.rows = {name: interleave(older.pop(name), fresh.get(name, NOTHING)) for name in COLUMNS}
-    piece.server_places = interleave(old_places, new_places)
+    def join(name: str, old: np.ndarray) -> np.ndarray:
+        if name not in fresh and parent.rows.is_zero(name):
+            return np.zeros(len(weave), old.dtype)  # of fresh memory, which is zero until it is written to
+        return weave.join(old, fresh.get(name, NOTHING))
+
+    piece.rows = {name: join(name, older.pop(name)) for name in COLUMNS}
+
+
+def find_server_places(piece: Piece, servers: ServerTable) -> None:
+    """Finds the servers of the merged rows: the runs of their domains are those of the parent's rows, longer by the new ones."""
+    domains = servers.domains
+    new_rows = np.bincount(np.searchsorted(domains.first_server, piece.new_servers, "right") - 1, minlength=len(domains.key))
+    old_rows = np.diff(np.clip(domains.first_row, piece.start, piece.stop))
+    piece.server_places = np.empty(len(piece.rows["server"]), np.int32)
+    add_to_runs(piece.rows["server"], np.append(0, np.cumsum(old_rows + new_rows)), domains.first_server[:-1], piece.server_places)
+    if len(piece.server_places) and not 0 <= piece.server_places.min() <= piece.server_places.max() < len(servers):
+        raise Damaged("server", f"expected the numbers of {len(servers)} servers, found others")
+
+
+@compiled("u4[] i8[] i8[] i4[]")
+def add_to_runs(values, starts, bases, sums):
+    """Adds to each value the base of the run of rows that it lies in."""
+    for run in range(len(bases)):
+        for row in range(starts[run], starts[run + 1]):
+            sums[row] = bases[run] + values[row]
+    return 0
 
 
 def bound(values: np.ndarray, dtype: str) -> np.ndarray:
@@ -114,10 +122,10 @@ def locate(piece: Piece, domain_key: np.ndarray, key: np.ndarray) -> np.ndarray:
     """Where URLs lie in the merged piece; -1 where they are not there."""
     place, there = piece.runs.search(domain_key, key)
     found = np.full(len(key), -1, np.int64)
-    found[there] = piece.old_at[place[there]]
+    found[there] = piece.old_at(place[there])
     if len(piece.new) and not there.all():
         elsewhere = find_pairs(domain_key[~there], key[~there], piece.links.domain_key[piece.new], piece.links.key[piece.new])
-        found[~there] = np.where(elsewhere >= 0, piece.new_at[elsewhere], -1)
+        found[~there] = np.where(elsewhere >= 0, piece.new_at()[elsewhere], -1)
     return found
 
 
@@ -160,26 +168,28 @@ def apply_servers(piece: Piece, servers: ServerTable, changed_robots: np.ndarray
 
 
 def merge_side(piece: Piece, side_start: int, answers: Answers, cycle: int, duplicate: np.ndarray) -> tuple[dict[str, np.ndarray], int]:
-    """The side set of the piece with this cycle's answers, which replace earlier ones, and how many rows of the parent's it took from `side_start` on."""
-    parent = piece.parent
-    was = piece.old_at[np.flatnonzero(parent.rows.read("state", piece.start, piece.stop) == COLLECTED_STATE)]
+    """The side set of the piece with this cycle's answers, which replace earlier ones, and where the parent's rows from `side_start` on that it took end."""
+    was = piece.old_at(np.flatnonzero(piece.old_state == COLLECTED_STATE))
     side_stop = side_start + len(was)
     where = locate(piece, answers.domain_key, answers.key)
-    is_collected = piece.rows["state"] == COLLECTED_STATE
-    number = np.cumsum(is_collected) - 1
-    covered = np.zeros(int(is_collected.sum()), bool)
-    covered[number[was]] = True
-    if (where < 0).any() or not is_collected[where].all():
+    state = piece.rows["state"]
+    if (where < 0).any() or (state[where] != COLLECTED_STATE).any():
         raise Damaged("MetadadosUrlsColetadas", "expected answers to URLs of UrlsColetadas, found others")
-    covered[number[where]] = True
-    if not covered.all():
-        raise Damaged("UrlsColetadas", f"expected metadata of each answer, found {int((~covered).sum())} without")
-    columns = {}
+    before = np.searchsorted(was, where)  # answers come in the order of rows
+    is_again = np.zeros(len(where), bool)
+    within = before < len(was)
+    is_again[within] = was[before[within]] == where[within]
+    lacking = int(np.count_nonzero(state == COLLECTED_STATE)) - len(was) - int((~is_again).sum())
+    if lacking:
+        raise Damaged("UrlsColetadas", f"expected metadata of each answer, found {lacking} without")
+    weave, columns = Weave(len(was), before[~is_again]), {}
     fresh = {"cycle": cycle, "row": answers.row, "fetched_at_ms": answers.fetched_at_ms, "content_digest": answers.content_digest, "duplicate": duplicate}
-    for name, dtype in SIDE_COLUMNS.items():
-        columns[name] = np.zeros(len(covered), dtype)
-        columns[name][number[was]] = parent.side.read(name, side_start, side_stop)
-        columns[name][number[where]] = fresh[name]
+    for name in SIDE_COLUMNS:
+        old, new = piece.parent.side.read(name, side_start, side_stop), np.broadcast_to(fresh[name], len(where))
+        if is_again.any():
+            old = np.array(old)
+            old[before[is_again]] = new[is_again]
+        columns[name] = weave.join(old, new[~is_again])
     return columns, side_stop
 
 
@@ -189,7 +199,7 @@ def find_duplicates(parent: Generation, answers: Answers) -> np.ndarray:
     A URL that is answered again with the same content counts too.
     """
     halves = np.ascontiguousarray(answers.content_digest).view("u8").reshape(-1, 2)
-    order, first, second = sort_pairs(halves[:, 0], halves[:, 1], 0)
+    order, first, second = sort_pairs(halves[:, 0].copy(), halves[:, 1].copy())
     is_first = np.ones(len(order), bool)
     is_first[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
     distinct_first, distinct_second = first[is_first], second[is_first]
@@ -210,7 +220,7 @@ def find_duplicates(parent: Generation, answers: Answers) -> np.ndarray:
 def count_sets(piece: Piece, answered: Answers) -> dict[str, int]:
     """The four sets of the thesis, over rows that came by links and seeds, and the new URLs of foreign lists."""
     links = piece.links
-    states = piece.parent.rows.read("state", piece.start, piece.stop)[piece.places - piece.start]
+    states = piece.old_state[piece.places]
     linked = links.linked[piece.known]
     collected_before = states == COLLECTED_STATE
     now = find_pairs(links.domain_key[piece.known], links.key[piece.known], answered.domain_key, answered.key) >= 0

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from contract.tables import SERVER_RULES
-from stages.verifier.paths import hash_texts, locate_paths, take_paths
+from stages.verifier.paths import hash_texts, locate_paths
 from stages.verifier.prefixes import FOLDER, QUERY, TREE, Groups, Prefixes, add_granted, group_rows
 from storage.arrays import rank_in_run
 
@@ -48,7 +48,7 @@ class NewRows:
     server: np.ndarray  # u32, place in the merged table of servers
     key: np.ndarray  # u64
     depth: np.ndarray  # u8
-    urls: pa.Array | pa.ChunkedArray  # canonical, string or large_string
+    urls: pa.Array | pa.ChunkedArray  # canonical, with or without newlines
 
 
 def judge_new(rows: NewRows, known_of_server: np.ndarray, domain_of_server: np.ndarray, table: Prefixes, limits: Limits,
@@ -76,14 +76,10 @@ def judge_new(rows: NewRows, known_of_server: np.ndarray, domain_of_server: np.n
 
 def judge_prefixes(codes: np.ndarray, rows: NewRows, known: np.ndarray, table: Prefixes, limits: Limits, seed: int) -> list[Groups]:
     """Sets the codes of what queries and path prefixes have no room for; returns the groups that were counted."""
-    is_watched = find_watched(rows.server, known, table, limits.prefix_from_urls)
-    watched = np.flatnonzero(is_watched)
+    watched = np.flatnonzero(find_watched(rows.server, known, table, limits.prefix_from_urls))
     if not len(watched):
         return []
-    if len(watched) * 2 < len(codes):  # to copy the texts of the few is quicker than to look at those of all
-        paths = locate_paths(rows.urls.filter(pa.array(is_watched)))
-    else:
-        paths = take_paths(locate_paths(rows.urls), watched)
+    paths = locate_paths(rows.urls, watched)
     counted = []
 
     def judge(kind: int, rule: int, limit: int, where: np.ndarray, end: np.ndarray) -> None:

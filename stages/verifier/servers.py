@@ -13,6 +13,8 @@ from contract.retry_after import WAIT_MAX_S
 from contract.tables import COLLECTED_STATE, PRESCHEDULED, STATES, WAITING
 from contract.url import servers_of
 from storage.arrays import encode
+from storage.compiled import compiled
+from storage.errors import Damaged
 from storage.tables import column
 from storage.text_segments import NO_TEXT, data_of
 
@@ -85,8 +87,9 @@ class ServerTable:
 
     def count(self, places: np.ndarray, state: np.ndarray) -> None:
         """Adds the rows of a piece: the place of the server of each, and its state."""
-        cells = places * np.int32(len(STATES)) + state
-        self.states += np.bincount(cells, minlength=self.states.size).reshape(self.states.shape)
+        if len(state) and state.max() >= len(STATES):
+            raise Damaged("state", f"expected states below {len(STATES)}, found {state.max()}")
+        count_states(places, state, self.states)
 
     def move(self, places: np.ndarray, before: int, after: int) -> None:
         """Counts one row of each of these places (repeats allowed) in another state than before."""
@@ -97,6 +100,13 @@ class ServerTable:
         for name, states in COUNTED.items():
             self.columns[name] = self.states[:, list(states)].sum(axis=1).astype(np.uint32)
         return pa.table({field.name: pa.array(self.columns[field.name], field.type) for field in SERVERS}, schema=SERVERS)
+
+
+@compiled("i4[] u1[] i8[,]")
+def count_states(places, state, counts):
+    for row in range(len(places)):
+        counts[places[row], state[row]] += 1
+    return 0
 
 
 def judge(servers: dict[str, np.ndarray], now_ms: int, config: Config) -> None:

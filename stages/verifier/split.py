@@ -67,5 +67,6 @@ def write_part(folder: Path, parent: Generation, places: slice) -> dict:
     here = np.zeros(len(parent.servers), bool)
     here[places] = True
     prefixes = prefix_table.take_servers(prefix_table.from_table(parent.prefixes), here, np.arange(len(here)) - places.start)
-    writer.close(servers, prefix_table.to_table(prefixes))
+    writer.close_rows()
+    writer.write_servers(servers, prefix_table.to_table(prefixes))
     return {**describe_generation(servers, states), **{f"{name}_sum": total for name, total in sums.items()}, "texts": texts, "seen": parent.seen}

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from contract import names
 from contract.generation import Generation
+from stages.verifier.merge import Piece
+from storage.arrays import count_bytes
 from storage.errors import Damaged
 from storage.publish import ASIDE, describe, make_folder, sync_file, sync_folder
 from storage.tables import only_chunk
@@ -31,7 +32,8 @@ class Texts:
         self._path = out / names.TEXT / names.segment(cycle)
         self._cycle = cycle
         self._parent = parent
-        in_use = np.bincount(parent.rows["segment"], minlength=len(parent.texts)) if parent.texts else np.empty(0, np.int64)
+        in_use = np.zeros(256, np.int64)  # rows by their segment
+        count_bytes(parent.rows["segment"], in_use)
         self._folded = choose_folded(in_use, [about["texts"] for about in parent.texts.values()])
         kept = [place for place in range(len(parent.texts)) if place not in self._folded]
         self.own = len(kept)
@@ -47,10 +49,10 @@ class Texts:
         self._beside = ThreadPoolExecutor(1)
         self._written: Future | None = None
 
-    def append(self, old_segment: np.ndarray, old_places: np.ndarray, new_urls: pa.LargeBinaryArray, new_places: np.ndarray) -> None:
-        """Takes the next rows: the segment and place of those that were known, and URL and place of new ones; places rise."""
+    def append(self, piece: Piece, lines: pa.LargeBinaryArray) -> None:
+        """Takes the next piece, and the lines of its new rows."""
         self.settle()
-        self._written = self._beside.submit(self._write, old_segment, old_places, new_urls, new_places)
+        self._written = self._beside.submit(self._write, piece, lines)
 
     def settle(self) -> None:
         """Waits until all that was taken is written, and no longer in memory."""
@@ -58,14 +60,14 @@ class Texts:
             self._written.result()
             self._written = None
 
-    def _write(self, old_segment: np.ndarray, old_places: np.ndarray, new_urls: pa.LargeBinaryArray, new_places: np.ndarray) -> None:
-        lines, places = [end_lines(new_urls)], [new_places]
+    def _write(self, piece: Piece, new_lines: pa.LargeBinaryArray) -> None:
+        lines, places = [new_lines], [piece.new_at()]
         for number in self._folded:
-            here = np.flatnonzero(old_segment == number)
+            here = np.flatnonzero(self._parent.rows["segment"][piece.start:piece.stop] == number)
             start = self._next_line[number]
             self._next_line[number] += len(here)
             lines += Segment(self._crawl / names.TEXT / self._names[number]).read_lines(np.arange(start, start + len(here)))
-            places.append(old_places[here])
+            places.append(piece.old_at(here))
         joined = only_chunk(pa.chunked_array(lines, LINES))
         where = np.concatenate(places)
         if len(joined) != len(where):
@@ -97,10 +99,6 @@ class Texts:
         else:
             self._aside.unlink()
         return texts
-
-
-def end_lines(urls: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
-    return pc.binary_join_element_wise(urls, pa.scalar(b"", LINES), pa.scalar(b"\n", LINES)) if len(urls) else urls
 
 
 def choose_folded(in_use: np.ndarray, texts: list[int]) -> list[int]:

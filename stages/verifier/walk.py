@@ -13,15 +13,15 @@ import pyarrow as pa
 
 from contract import names
 from contract.accumulators import ACCUMULATORS
-from contract.blocks import KEY_BITS, bits_of_block, interval
+from contract.blocks import KEY_BITS, interval
 from contract.crawl_folder import CrawlFolder
 from contract.generation import Generation, GenerationWriter
 from contract.plan import Plan, VerifierPlan
 from contract.tables import PRESCHEDULED, WAITING
 from stages.verifier.figures import describe_generation
 from stages.verifier.harvest import Answers, Happened, Harvest
-from stages.verifier.links import first_of_each, gather, slice_rows
-from stages.verifier.merge import apply_happened, apply_servers, count_sets, find_duplicates, find_known, merge_rows, merge_side, place_rows
+from stages.verifier.links import Arrived, find_firsts, first_of_each, gather, slice_rows
+from stages.verifier.merge import apply_happened, apply_servers, count_sets, find_duplicates, find_known, find_server_places, merge_rows, merge_side
 from stages.verifier.paths import path_levels
 from stages.verifier.pieces import Range, cut
 from stages.verifier.prescheduling import POLICIES, Refill
@@ -41,6 +41,7 @@ PARENT_ROW_BYTES = 80  # of a row of the parent: its columns, those that they be
 ARRIVED_ROW_BYTES = 400  # of a row that arrives: as it was read, joined, sorted, and as text
 ARRIVED_TIMES = 4  # as often its bytes are in memory, which counts where URLs are long
 PIECE_BYTES_LEAST = 16 << 20
+PIECE_BYTES_MOST = 64 << 30  # rows of a piece are counted with 31 bits
 
 
 class Walk:
@@ -50,7 +51,6 @@ class Walk:
         self._limits = plan.config.verifier
         self._policy = POLICIES[self._limits.prescheduled_by]
         self._sources = [*harvest.sources(), *slices]
-        self._shared_bits = bits_of_block(fixed.block, fixed.blocks)
         self._range: Range = tuple(key << KEY_BITS for key in interval(fixed.block, fixed.blocks))
         self._timing = timing
         self._rows_done = self._side_done = 0
@@ -61,7 +61,7 @@ class Walk:
     def write(self, folder: Path, out: Path) -> tuple[dict, dict]:
         """Writes the generation into `folder`, its text below `out`; returns its figures and its segments of text."""
         room = self._limits.memory_max_bytes - BASE_BYTES - SERVER_BYTES * len(self._parent.servers) - ROW_BYTES * len(self._parent)
-        pieces = cut(*self._range, self._weigh, max(room, PIECE_BYTES_LEAST))
+        pieces = cut(*self._range, self._weigh, min(max(room, PIECE_BYTES_LEAST), PIECE_BYTES_MOST))
         self.counts["pieces"] = len(pieces)
         whole = self._read(pieces[0]) if len(pieces) == 1 else None
         self._timing.mark("read")
@@ -76,9 +76,9 @@ class Walk:
         states = []
         self._timing.mark("servers")
         for piece in pieces:
-            tables = whole or self._read(piece)
+            arrived, whole = whole or self._read(piece), None
             self._timing.mark("read")
-            states.append(self._take(piece, tables, writer))
+            states.append(self._take(piece, arrived, writer))
         state = states[0] if len(states) == 1 else np.concatenate(states)
         rows, places = self._refill.choose(self._servers.states[:, PRESCHEDULED], self._limits.prescheduled_refill)
         state[rows] = PRESCHEDULED
@@ -87,9 +87,11 @@ class Walk:
         texts = self._texts.close(self._servers.columns, new_robots)
         self._timing.mark("texts")
         writer.rows.append({"state": state})
-        servers = self._servers.table()
-        writer.close(servers, self.refusals.prefixes())
+        writer.close_rows()
         self._timing.mark("write")
+        servers = self._servers.table()
+        writer.write_servers(servers, self.refusals.prefixes())
+        self._timing.mark("servers")
         return {**describe_generation(servers, self._servers.states.sum(axis=0)), **{f"{name}_sum": total for name, total in self._sums.items()}}, texts
 
     def _weigh(self, low: int, high: int) -> int:
@@ -106,25 +108,21 @@ class Walk:
         (start,), (stop,) = self._parent.domains.rows_of(np.array([domain_key], np.uint64))
         return int(start + np.searchsorted(self._parent.rows["key"][start:stop], np.uint64(key)))
 
-    def _read(self, piece: Range) -> list[pa.Table]:
-        return [source.read(*piece) for source in self._sources]
+    def _read(self, piece: Range) -> Arrived:
+        return Arrived([source.read(*piece) for source in self._sources], slice_rows(self._harvest.foreign, *piece))
 
-    def _find_servers(self, whole: list[pa.Table] | None) -> tuple[np.ndarray, np.ndarray]:
+    def _find_servers(self, whole: Arrived | None) -> tuple[np.ndarray, np.ndarray]:
         """(server key, domain key) of every server that a row arrives of, each once."""
         if whole is not None:
-            return self._distinct_servers([self._harvest.foreign, *whole])
+            found, place = whole.servers
+            return found, whole.join("domain_key")[find_firsts(place, len(found))]
         keys, domains = [], []
         for table in (self._harvest.foreign, *(table for source in self._sources for table in source.read_pieces(*self._range))):
-            found, domain = self._distinct_servers([table])
+            found, row = first_of_each(column(table, "server_key"))
             keys.append(found)
-            domains.append(domain)
+            domains.append(column(table, "domain_key")[row])
         server_keys, row = first_of_each(np.concatenate(keys))
         return server_keys, np.concatenate(domains)[row]
-
-    def _distinct_servers(self, tables: list[pa.Table]) -> tuple[np.ndarray, np.ndarray]:
-        server_keys, domain_keys = (np.concatenate([column(table, name) for table in tables]) for name in ("server_key", "domain_key"))
-        found, row = first_of_each(server_keys)
-        return found, domain_keys[row]
 
     def _take_observed(self) -> tuple[dict[int, bytes], np.ndarray]:
         """Merges Servidores into the table; returns the robots.txt that are new, by place of the server, and the places where they changed."""
@@ -144,26 +142,26 @@ class Walk:
         left = self._servers["prescheduled"].astype(np.int64) - np.bincount(gone[gone >= 0], minlength=len(self._servers))
         return (left < self._limits.prescheduled_refill) & ~self._servers["given_up"].astype(bool)
 
-    def _take(self, bounds: Range, tables: list[pa.Table], writer: GenerationWriter) -> np.ndarray:
+    def _take(self, bounds: Range, arrived: Arrived, writer: GenerationWriter) -> np.ndarray:
         """Merges a piece and appends its rows, all but their states, which are returned."""
-        foreign = slice_rows(self._harvest.foreign, *bounds)
-        links = gather(tables, foreign, self._shared_bits)
+        links = gather(arrived)
         self._timing.mark("sort")
         piece = find_known(self._parent, self._row_of(bounds[0]), self._row_of(bounds[1]), links)
         self._timing.mark("find")
-        urls = links.urls_of(piece.new)
+        lines = links.lines_of(piece.new)
         self._timing.mark("urls")
-        piece.new_servers = self._servers.find(links.server_keys_of(piece.new))
-        self._name_servers(piece.new_servers, urls)
+        piece.new_servers = links.server_places(piece.new, self._servers)
+        self._name_servers(piece.new_servers, lines)
         answers = self._answers.part(*bounds)
-        urls = self.refusals.judge(piece, urls, self._servers, answers, len(foreign) > 0)
-        links.forget_urls()
-        features = {"levels": path_levels(urls)} if "levels" in self._policy.features else {}
+        lines = self.refusals.judge(piece, lines, self._servers, answers, arrived.linked_rows < arrived.rows)
+        arrived.forget()
+        features = {"levels": path_levels(lines)} if "levels" in self._policy.features else {}
         self._timing.mark("rules")
-        place_rows(piece)
-        self._texts.append(self._parent.rows.read("segment", piece.start, piece.stop), piece.old_at, urls, piece.new_at)
+        self._texts.append(piece, lines)
         merge_rows(piece, self._servers, self._texts.segment_of_old, self._texts.own, features)
         self._timing.mark("merge")
+        find_server_places(piece, self._servers)
+        self._timing.mark("servers")
         apply_happened(piece, self._happened.part(*bounds), self._limits.attempts_max)
         apply_servers(piece, self._servers, self._new_rules)
         start = find_pair(self._answers.domain_key, self._answers.key, bounds[0])
@@ -186,8 +184,8 @@ class Walk:
         self._timing.mark("texts")
         return state
 
-    def _name_servers(self, places: np.ndarray, urls: pa.LargeBinaryArray) -> None:
+    def _name_servers(self, places: np.ndarray, lines: pa.LargeBinaryArray) -> None:
         """Names the servers of new URLs that have no name yet, by a URL of each."""
         nameless = np.flatnonzero(self._servers["server"][places] == "")
         found, row = first_of_each(places[nameless])
-        self._servers.name(found, urls.take(pa.array(nameless[row])))
+        self._servers.name(found, lines.take(pa.array(nameless[row])))

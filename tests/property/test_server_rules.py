@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.verifier import paths, prefixes
+from stages.verifier import prefixes
 from stages.verifier.paths import hash_texts, path_levels
 from stages.verifier.prefixes import FOLDER, KEPT, PREFIXES, PREFIXES_MAX, QUERY, TREE
 from stages.verifier.rules import RULES, TREE_TIMES, Limits, NewRows, judge_new
@@ -178,18 +178,13 @@ def test_the_order_of_rows_says_nothing(found, limits, random):
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
-@given(st.lists(st.builds("{}{}".format, st.sampled_from(HOSTS), PATH), max_size=30), st.integers(0, 5), st.integers(1, 200))
-def test_levels_are_those_of_plain_python(urls, skipped, chunk_bytes):
-    """Also of a slice, of several chunks, and where the text is looked at in small pieces."""
+@given(st.lists(st.builds("{}{}".format, st.sampled_from(HOSTS), PATH), max_size=30), st.integers(0, 5))
+def test_levels_are_those_of_plain_python(urls, skipped):
+    """Also of a slice, and of several chunks."""
     want = [len([part for part in url[url.index("/", 8):].partition("?")[0].split("/") if part]) for url in urls]
     assert path_levels(pa.array(urls, pa.string())).tolist() == want
     assert path_levels(pa.array(urls, pa.large_string())[skipped:]).tolist() == want[skipped:]
     assert path_levels(pa.chunked_array([urls[:skipped], urls[skipped:]], pa.string())).tolist() == want
-    whole, paths.CHUNK_BYTES = paths.CHUNK_BYTES, chunk_bytes
-    try:
-        assert path_levels(pa.array(urls, pa.string())).tolist() == want
-    finally:
-        paths.CHUNK_BYTES = whole
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)

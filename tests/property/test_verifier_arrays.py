@@ -15,7 +15,6 @@ from stages.verifier.merge import add_up
 from stages.verifier.pieces import cut
 from stages.verifier.prescheduling import Policy, Refill
 from stages.verifier.texts import FOLDED, SEGMENTS_MAX, choose_folded
-from storage.arrays import search_runs
 from storage.keyed_file import KeyedFile
 from storage.pairs import PAIR_END, Runs, find_pair, find_pairs, sort_pairs
 from storage.tables import ROW_GROUP_ROWS, column, write_table
@@ -35,16 +34,8 @@ def columns_of(rows) -> tuple[np.ndarray, np.ndarray]:
 @given(st.lists(pairs, max_size=40))
 def test_pairs_are_sorted(rows):
     first, second = columns_of(rows)
-    order, majors, minors = sort_pairs(first, second, 0)
+    order, majors, minors = sort_pairs(first, second)
     assert [rows[place] for place in order.tolist()] == sorted(rows) == list(zip(majors.tolist(), minors.tolist()))
-
-
-@quick
-@given(st.lists(st.tuples(st.integers(0, 2**60 - 1), keys), max_size=40), st.integers(0, 15))
-def test_pairs_that_share_their_first_bits_are_sorted(rows, top):
-    rows = [(top << 60 | first, second) for first, second in rows]
-    first, second = columns_of(rows)
-    assert [rows[place] for place in sort_pairs(first, second, 4)[0].tolist()] == sorted(rows)
 
 
 @quick
@@ -69,17 +60,6 @@ def test_runs_of_pairs_are_searched(runs, wanted, data):
     place, there = Runs(np.array(sorted(runs), np.uint64), starts, columns_of(rows)[1]).search(*columns_of(wanted))
     assert place.tolist() == [sum(row < pair for row in rows) for pair in wanted]
     assert there.tolist() == [pair in rows for pair in wanted]
-
-
-@quick
-@given(st.lists(st.sets(keys, max_size=12), min_size=1, max_size=6), st.data())
-def test_runs_are_searched(runs, data):
-    among = np.array([key for run in runs for key in sorted(run)], np.uint64)
-    ends = np.cumsum([len(run) for run in runs])
-    wanted = [(data.draw(st.integers(0, len(runs) - 1)), data.draw(keys)) for _ in range(8)]
-    low = np.array([ends[run] - len(runs[run]) for run, _ in wanted])
-    found = search_runs(np.array([key for _, key in wanted], np.uint64), low, np.array([ends[run] for run, _ in wanted]), among)
-    assert found.tolist() == [start + sum(key < wanted_key for key in runs[run]) for start, (run, wanted_key) in zip(low.tolist(), wanted)]
 
 
 @quick

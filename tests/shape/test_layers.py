@@ -18,7 +18,8 @@ IN_ONE_PLACE = {"pycurl": "stages/fetcher/engine.py", "zstandard": "storage/fram
                 "ada_url": "contract/url.py", "brotlicffi": "contract/body.py",
                 "dns": "stages/fetcher/resolver.py", "selectolax": "stages/extractor/documents/html.py",
                 "lxml": "stages/extractor/documents/markup.py", "chardet": "stages/extractor/charset.py",
-                "pypdfium2": "stages/extractor/documents/pdf.py", "olefile": "stages/extractor/documents/doc.py", "numba": "storage/compiled.py"}
+                "pypdfium2": "stages/extractor/documents/pdf.py", "olefile": "stages/extractor/documents/doc.py", "numba": "storage/compiled.py",
+                "llvmlite": "storage/compiled.py"}
 SOURCES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 
 

@@ -9,7 +9,7 @@ and attributes are spelt so that there is one way to read them. Anything else, a
 tree is built. That both ways agree is what tests/property/test_start_tags.py shows, but for the order of links in tables that hold other things
 than cells: a tree has those first.
 
-The walk itself is compiled (tag_scan.py). Loading it takes as long as the trees of some hundred pages, so load_scan() is called where there are more; until then no page is plain.
+The walk itself is compiled (tag_scan.py). Loading it takes as long as the trees of some two hundred pages, so load_scan() is called where there are more; until then no page is plain.
 """
 
 import re
@@ -74,6 +74,7 @@ def load_scan() -> None:
 def make_reader() -> Callable[[bytes], PlainPage]:
     from stages.extractor.documents import tag_scan
 
+    tag_scan.scan.load()
     names = sorted({name for group in _NAMES.values() for name in group.split()})
     by_number = {tag_scan.number_of(name): name for name in names}
     slots = next(size for size in range(len(names), 1 << 20) if len({number % size for number in by_number}) == len(names))
@@ -83,10 +84,12 @@ def make_reader() -> Callable[[bytes], PlainPage]:
         kinds[number % slots] = sum(getattr(tag_scan, bit) for bit, group in _NAMES.items() if name in group.split())
     title_slot, no_link = tag_scan.number_of("title") % slots, tag_scan.NO_LINK
     told = np.empty((TOLD_MAX, tag_scan.TOLD_WIDTH), np.int32)
+    levels, seen, open_names, figures = (np.zeros(*shape) for shape in ((slots, np.int64), (slots, np.uint8), (tag_scan.OPEN_MAX, np.int64), (tag_scan.FIGURES, np.int64)))
 
     def read(html: bytes) -> PlainPage:
         hrefs = np.empty(len(html), np.uint8)
-        links, length, rows, *bounded = tag_scan.scan(np.frombuffer(html, np.uint8), numbers, kinds, hrefs, told)
+        links = tag_scan.scan(np.frombuffer(html, np.uint8), numbers, kinds, hrefs, told, levels, seen, open_names, figures)
+        length, rows, *bounded = figures.tolist()
         if links == tag_scan.NOT_PLAIN or b"\0" in html or may_be_tangled(*bounded) and len(cut_tangled(html, find_tags(html))) < len(html):
             raise NotPlain
         nofollow, tags, title = [False] * links, [], b""

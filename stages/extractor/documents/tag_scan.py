@@ -6,7 +6,7 @@ digits of base 37, so that no two names of up to NAME_MAX characters are the sam
 
 import numpy as np
 
-from storage.compiled import BYTES, SIX_I8, I4, I4_ROWS, I8, U1, compiled
+from storage.compiled import compiled, find_byte
 
 NAME_MAX = 12  # 37^12 < 2^63
 OPEN_MAX = 32  # elements inside of a link
@@ -27,6 +27,7 @@ ANCHOR, FORM, SELECT, OPTION, SVG, SHAPE = (1 << bit for bit in range(10, 16))
 # What is told of a tag: the number of its name, its link if it is one, and from where to where its attributes and its content lie.
 NAME, LINK, ATTRIBUTES, ATTRIBUTES_END, CONTENT, CONTENT_END, TOLD_WIDTH = range(7)
 NO_LINK = NOWHERE = NOT_PLAIN = -1
+FIGURES = 5
 
 _BLANK, _IN_NAME, _IN_ATTRIBUTE_NAME, _ENDS_BARE_VALUE = 1, 2, 4, 8
 _KINDS = np.zeros(256, np.uint8)  # of characters
@@ -54,13 +55,6 @@ _HREF, _REL, _CITE, _SRCSET, _BACKGROUND, _FORMACTION = (number_of(name) for nam
 
 
 @compiled()
-def find(page, at, character):
-    while at < len(page) and page[at] != character:
-        at += 1
-    return at
-
-
-@compiled()
 def pass_blanks(page, at):
     while at < len(page) and _KINDS[page[at]] & _BLANK:
         at += 1
@@ -85,7 +79,7 @@ def pass_comment(page, at):
     if at + 1 < len(page) and page[at] == _DASH and page[at + 1] == _GT:
         return at + 2
     while True:
-        at = find(page, at, _DASH)
+        at = find_byte(page, at, len(page), _DASH)
         if at + 2 >= len(page):
             return NOT_PLAIN
         at += 1
@@ -105,7 +99,7 @@ def pass_raw(page, at, number, is_script):
     NAME_MAX may have the number of another: its own is not asked for."""
     has_comment = False
     while True:
-        at = find(page, at, _LT) + 1
+        at = find_byte(page, at, len(page), _LT) + 1
         if at >= len(page):
             return NOT_PLAIN, NOT_PLAIN
         if page[at] == _SLASH:
@@ -126,7 +120,7 @@ def pass_value(page, at):
         return at, at, NOT_PLAIN
     quote = page[at]
     if quote == _DOUBLE or quote == _SINGLE:
-        end = find(page, at + 1, quote)
+        end = find_byte(page, at + 1, len(page), quote)
         return at + 1, end, end + 1 if end < len(page) else NOT_PLAIN
     end = at
     while end < len(page) and not _KINDS[page[end]] & _ENDS_BARE_VALUE:
@@ -171,27 +165,26 @@ def count(page, character):
     return found
 
 
-@compiled(SIX_I8(BYTES, I8, I4, U1, I4_ROWS))
-def scan(page, numbers, kinds, hrefs, told):
-    """Fills `hrefs` with the values of <a href>, a line each, and `told` with other tags that have attributes or content, and with links that
-    have rel; gives how many links, bytes of hrefs and rows of told there are, NOT_PLAIN for the first where a tree might tell otherwise; and what
-    nesting.py bounds: places where a tag might begin, bytes of the longest thing, and at least as many elements as a tree might make anew.
+@compiled("u1[] i8[] i4[] u1[] i4[,] i8[] u1[] i8[] i8[]")
+def scan(page, numbers, kinds, hrefs, told, levels, seen, open_names, figures):
+    """How many links the page has, NOT_PLAIN where a tree might tell otherwise. Fills `hrefs` with the values of <a href>, a line each, `told` with other tags
+    that have attributes or content, and with links that have rel, and `figures` with FIGURES of them: bytes of hrefs, rows of told, and what nesting.py
+    bounds: places where a tag might begin, bytes of the longest thing, and at least as many elements as a tree might make anew.
 
-    Of a value without references its fragment is left out. `numbers` and `kinds` are the table of names; hrefs has room for as many bytes as the page."""
+    Of a value without references its fragment is left out. `numbers` and `kinds` are the table of names; hrefs has room for as many bytes as the page. For itself it
+    needs, of each name, how many are open (`levels`) and whether it was there (`seen`), and `open_names`, OPEN_MAX elements that are open in a link."""
     links, filled, rows = 0, 0, 0
-    no = NOT_PLAIN, 0, 0, 0, 0, 0
     visited, longest = 0, 0
     formatting, most, made = 0, 0, 0  # formatting elements that are open, the most of them at a time, and their sum over all tags
-    levels = np.zeros(len(numbers), np.int64)  # of each name, how many are open
-    open_names = np.empty(OPEN_MAX, np.int64)
+    for slot in range(len(numbers)):
+        levels[slot] = seen[slot] = 0
     depth = -1  # elements that are open in a link; none is open: -1
     only = 0  # where nothing else may stand: OPTION in <select>, SHAPE in a drawing
     may_hold_blocks, link_holds_blocks, is_in_form = False, False, False
-    seen = np.zeros(len(numbers), np.bool_)
     at, begun = 0, 0
     while True:
         longest = max(longest, at - begun)
-        at = find(page, at, _LT) + 1
+        at = find_byte(page, at, len(page), _LT) + 1
         begun = at
         if at >= len(page):
             break
@@ -203,7 +196,7 @@ def scan(page, numbers, kinds, hrefs, told):
             end, number = pass_name(page, at + 1, _IN_NAME)
             close = pass_blanks(page, end)
             if end == at + 1 or end - at > NAME_MAX or close == len(page) or page[close] != _GT:
-                return no
+                return NOT_PLAIN
             at = close + 1
             slot = number % len(numbers)
             kind = kinds[slot] if numbers[slot] == number else 0
@@ -214,14 +207,14 @@ def scan(page, numbers, kinds, hrefs, told):
                 if kind & (SELECT if only == OPTION else SVG):
                     only = 0
                 elif not kind & only:
-                    return no
+                    return NOT_PLAIN
             elif depth > 0:
                 depth -= 1
                 if open_names[depth] != slot or not kind:
-                    return no
+                    return NOT_PLAIN
             elif depth == 0:
                 if not kind & ANCHOR:
-                    return no
+                    return NOT_PLAIN
                 depth = -1
                 may_hold_blocks = link_holds_blocks
                 continue
@@ -231,30 +224,30 @@ def scan(page, numbers, kinds, hrefs, told):
         elif character == _BANG and at + 2 < len(page) and page[at + 1] == _DASH and page[at + 2] == _DASH:
             at = pass_comment(page, at + 3)
             if at == NOT_PLAIN:
-                return no
+                return NOT_PLAIN
         elif character == _QUESTION or character == _BANG:
-            at = find(page, at, _GT) + 1
+            at = find_byte(page, at, len(page), _GT) + 1
             if at > len(page) or only == SHAPE:  # where it might be CDATA
-                return no
+                return NOT_PLAIN
         elif 97 <= character | _LOWER <= 122:  # a letter
             attributes, number = pass_name(page, at, _IN_NAME)
             slot = number % len(numbers)
             if attributes - at > NAME_MAX or numbers[slot] != number:
-                return no
+                return NOT_PLAIN
             kind = kinds[slot]
             end, href, href_end, has_rel, has_rare_link = pass_attributes(page, attributes)
             if end == NOT_PLAIN or has_rare_link and kind & SILENT:
-                return no
+                return NOT_PLAIN
             at = end + 1
             if kind & FORMATTING:
                 levels[slot] += 1
                 formatting += 1
             if only:
                 if not kind & only:
-                    return no
+                    return NOT_PLAIN
             elif kind & ANCHOR:
                 if depth >= 0:
-                    return no
+                    return NOT_PLAIN
                 may_hold_blocks, link_holds_blocks = False, may_hold_blocks
                 if href == NOWHERE:
                     continue
@@ -266,7 +259,7 @@ def scan(page, numbers, kinds, hrefs, told):
                 for place in range(href, href_end):
                     character = page[place]
                     if character == _LF or character == _CR:
-                        return no
+                        return NOT_PLAIN
                     if character == _HASH and may_end and (filled == begin or hrefs[filled - 1] > _SPACE):
                         break
                     may_end &= character != _AMPERSAND and character != _HASH
@@ -274,42 +267,43 @@ def scan(page, numbers, kinds, hrefs, told):
                     filled += 1
                 if has_rel:
                     if rows == len(told):
-                        return no
+                        return NOT_PLAIN
                     told[rows, NAME], told[rows, LINK], told[rows, ATTRIBUTES], told[rows, ATTRIBUTES_END] = slot, links, attributes, end
                     rows += 1
                 links += 1
             elif depth >= 0 and kind & (INLINE | BLOCK):
                 if depth == OPEN_MAX or kind & BLOCK and not (link_holds_blocks and (depth == 0 or kinds[open_names[depth - 1]] & DIV)):
-                    return no
+                    return NOT_PLAIN
                 open_names[depth] = slot
                 depth += 1
             elif depth >= 0 and not kind & (VOID | SVG):
-                return no
+                return NOT_PLAIN
             else:
                 may_hold_blocks = kind & DIV != 0
                 if kind & (SELECT | SVG):
                     only = OPTION if kind & SELECT else SHAPE
                 if kind & ONCE and seen[slot] or kind & FORM and is_in_form:
-                    return no
-                seen[slot] = True
+                    return NOT_PLAIN
+                seen[slot] = 1
                 is_in_form = is_in_form or kind & FORM != 0
                 if kind & TOLD:
                     content_end = at
                     if kind & RAW:
                         content_end, at = pass_raw(page, at, number, kind & SCRIPT != 0)
                         if at == NOT_PLAIN:
-                            return no
+                            return NOT_PLAIN
                     if end == attributes and content_end <= end + 1:
                         continue
                     if rows == len(told):
-                        return no
+                        return NOT_PLAIN
                     told[rows, NAME], told[rows, LINK], told[rows, ATTRIBUTES], told[rows, ATTRIBUTES_END] = slot, NO_LINK, attributes, end
                     told[rows, CONTENT], told[rows, CONTENT_END] = end + 1, content_end
                     rows += 1
                 elif not kind & (SILENT | VOID | SELECT | SVG):
-                    return no
+                    return NOT_PLAIN
     if depth >= 0 or only:
-        return no
+        return NOT_PLAIN
     tags = count(page, _LT)
     hidden = tags - visited  # in comments, scripts and values, which nesting.py does not know from others
-    return links, filled, rows, tags, longest, made + hidden * (most + tags)
+    figures[0], figures[1], figures[2], figures[3], figures[4] = filled, rows, tags, longest, made + hidden * (most + tags)
+    return links

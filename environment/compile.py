@@ -1,0 +1,15 @@
+"""Compiles all compiled functions (storage/compiled.py), so that the first crawl need not wait for them. What fails here is done, and told, at their first call."""
+
+import importlib
+from pathlib import Path
+
+from storage.compiled import Loop
+
+ROOT = Path(__file__).resolve().parent.parent
+
+for path in sorted(path for package in ("storage", "contract", "stages") for path in (ROOT / package).rglob("*.py")):
+    if "@compiled(" in path.read_text():
+        module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        for loop in vars(module).values():
+            if isinstance(loop, Loop) and loop.function.__module__ == module.__name__:
+                loop.load()
