@@ -6,7 +6,7 @@ from pathlib import Path
 from contract import names
 from contract.aux_rows import may_hold
 from contract.blocks import interval
-from contract.log import ABANDON, SEED
+from contract.log import ABANDON, GROW, SEED
 from storage.publish import ASIDE, is_published, read_manifest, sync_folder, unpublish
 from supervise.books import Books
 
@@ -18,6 +18,7 @@ def delete_superseded(books: Books, keep: int) -> None:
     sync_folder(books.path / names.LOG)
     open_cycles = set(books.open_cycles())
     committed = {pair for entry in books.log.entries if entry for pair in entry.generations.items()}
+    committed -= find_outlived(books, committed, keep)
     kept: dict[int, list[int]] = {}
     for block in range(books.log.blocks):
         live = books.log.generation(block)
@@ -28,6 +29,16 @@ def delete_superseded(books: Books, keep: int) -> None:
             unpublish(books.path / names.generation(block, number))
     delete_texts(books, kept, open_cycles)
     delete_aux(books, kept)
+
+
+def find_outlived(books: Books, committed: set[tuple[int, int]], keep: int) -> set[tuple[int, int]]:
+    """Generations that were split, and whose upper half has had `keep` turns since: they are as old for that half, which is another block, as for the lower one."""
+    numbers: dict[int, list[int]] = {}
+    for block, number in committed:
+        numbers.setdefault(block, []).append(number)
+    grown = [entry for entry in books.log.entries if entry and entry.kind == GROW]
+    return {parent for entry in grown for parent in entry.parents.items()
+            if sum(number > entry.cycle for number in numbers.get(entry.blocks - 1, ())) >= keep}
 
 
 def folder_of_block(books: Books, block: int) -> Path:
