@@ -104,7 +104,8 @@ class Variant:
         source = Path(self._function.__code__.co_filename)
         about = [llvmlite.__version__, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), source.read_text(), Path(__file__).read_text()]
         identity = xxhash.xxh3_128_digest("\0".join(about).encode())
-        folders = [source.parent / "__pycache__", Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coletor"]
+        cache_folder = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+        folders = [source.parent / "__pycache__", *([cache_folder / "coletor"] if cache_folder.is_absolute() else [])]  # a user may have no home
         kept = next(filter(None, (read_kept(folder / f"{self._name}.o", identity) for folder in folders)), None)
         if kept is None:
             kept = self._compile()
@@ -117,8 +118,9 @@ class Variant:
 
     def _compile(self) -> bytes:
         """Its symbol, a line, and its machine code."""
-        from numba import from_dtype, int64, njit, types
+        from numba import config, from_dtype, int64, njit, types
 
+        config.DISABLE_JIT = 0  # a debugger's wish for other programs; here `function` is for that
         options = {"nogil": True, "error_model": "numpy", "_nrt": False}  # divisions by zero are not looked for, and there is nobody to make arrays
         scopes: dict[int, dict] = {}
 

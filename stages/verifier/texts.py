@@ -25,7 +25,7 @@ IN_USE_LEAST = 4  # a segment of which less than a part in so many is ours is fo
 
 
 class Texts:
-    """`segment_of_old` gives the new number of each segment of the parent; those that are folded get that of the turn's own."""
+    """`folded_share` is how many of the parent's rows, of all, have their texts folded. `segment_of_old` gives the new number of each segment of the parent; those that are folded get that of the turn's own."""
 
     def __init__(self, crawl: Path, out: Path, cycle: int, parent: Generation):
         self._crawl = crawl
@@ -35,6 +35,7 @@ class Texts:
         in_use = np.zeros(256, np.int64)  # rows by their segment
         count_bytes(parent.rows["segment"], in_use)
         self._folded = choose_folded(in_use, [about["texts"] for about in parent.texts.values()])
+        self.folded_share = sum(in_use[self._folded]) / max(len(parent), 1)  # of all rows
         kept = [place for place in range(len(parent.texts)) if place not in self._folded]
         self.own = len(kept)
         self.segment_of_old = np.full(max(len(parent.texts), 1), self.own, np.uint8)

@@ -37,8 +37,9 @@ from storage.text_segments import NO_TEXT, read_blobs
 BASE_BYTES = 300 << 20  # what the libraries, the writing of AUX and the packing of texts take
 SERVER_BYTES = 600  # of a row of the table of servers, which is held whole, before and after
 ROW_BYTES = 6  # of every row of the block, from its piece to the end: its state, and its columns as they are packed
-PARENT_ROW_BYTES = 80  # of a row of the parent: its columns, those that they become, places, and the numbers that it is found by
-ARRIVED_ROW_BYTES = 400  # of a row that arrives: as it was read, joined, sorted, and as text
+PARENT_ROW_BYTES = 50  # of a row of the parent: its columns, those that they become, and where they come from
+FOLDED_ROW_BYTES = 300  # of one whose text is written anew: as it was read, joined, and in order
+ARRIVED_ROW_BYTES = 250  # of a row that arrives: as it was read, joined, sorted, and as text
 ARRIVED_TIMES = 4  # as often its bytes are in memory, which counts where URLs are long
 PIECE_BYTES_LEAST = 16 << 20
 PIECE_BYTES_MOST = 64 << 30  # rows of a piece are counted with 31 bits
@@ -61,6 +62,7 @@ class Walk:
     def write(self, folder: Path, out: Path) -> tuple[dict, dict]:
         """Writes the generation into `folder`, its text below `out`; returns its figures and its segments of text."""
         room = self._limits.memory_max_bytes - BASE_BYTES - SERVER_BYTES * len(self._parent.servers) - ROW_BYTES * len(self._parent)
+        self._texts = Texts(self._crawl, out, self._plan.cycle, self._parent)
         pieces = cut(*self._range, self._weigh, min(max(room, PIECE_BYTES_LEAST), PIECE_BYTES_MOST))
         self.counts["pieces"] = len(pieces)
         whole = self._read(pieces[0]) if len(pieces) == 1 else None
@@ -71,7 +73,6 @@ class Walk:
         judge(self._servers.columns, self._plan.now_ms, self._plan.config)
         self._refill = Refill(self._may_need(), self._policy, self._limits.prescheduled_max)
         self._duplicate = find_duplicates(self._parent, self._answers)
-        self._texts = Texts(self._crawl, out, self._plan.cycle, self._parent)
         writer = GenerationWriter(folder)
         states = []
         self._timing.mark("servers")
@@ -98,7 +99,8 @@ class Walk:
         """About how much memory the turn needs for a range of pairs."""
         measured = [source.measure(low, high) for source in self._sources]
         arrived = sum(max(rows * ARRIVED_ROW_BYTES, size * ARRIVED_TIMES) for rows, size in measured)
-        return (self._row_of(high) - self._row_of(low)) * PARENT_ROW_BYTES + int(arrived)
+        each = PARENT_ROW_BYTES + self._texts.folded_share * FOLDED_ROW_BYTES
+        return int((self._row_of(high) - self._row_of(low)) * each + arrived)
 
     def _row_of(self, pair: int) -> int:
         """How many rows of the parent lie before a pair."""

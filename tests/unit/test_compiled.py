@@ -42,8 +42,8 @@ def add_rows(sums, rows, times):
     return rows.size
 
 
-def run_module(folder: Path) -> list[str]:
-    environment = {name: value for name, value in os.environ.items() if name != "XDG_CACHE_HOME"} | {"PYTHONPATH": str(ROOT), "HOME": str(folder)}
+def run_module(folder: Path, **more: str) -> list[str]:
+    environment = {name: value for name, value in os.environ.items() if name != "XDG_CACHE_HOME"} | {"PYTHONPATH": str(ROOT), "HOME": str(folder), **more}
     run = subprocess.run([sys.executable, folder / "adding.py"], env=environment, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     return run.stdout.split()
@@ -84,6 +84,14 @@ def test_nothing_is_kept_where_nothing_can_be_written(folder):
     (folder / "__pycache__").write_text("no folder")
     (folder / ".cache").write_text("no folder either")
     assert run_module(folder) == ["9", "True"] and run_module(folder) == ["9", "True"]
+
+
+def test_what_the_environment_wishes_of_numba_and_of_caches_is_survived(folder):
+    assert run_module(folder, NUMBA_DISABLE_JIT="1") == ["9", "True"]
+    (folder / "__pycache__").rename(folder / "gone")
+    (folder / "__pycache__").write_text("no folder")
+    assert run_module(folder, XDG_CACHE_HOME="relative", HOME="") == ["9", "True"]
+    assert run_module(folder, XDG_CACHE_HOME=str(folder / "cache")) == ["9", "True"] and len(list((folder / "cache" / "coletor").iterdir())) == 1
 
 
 def test_some_that_begin_together_all_work(folder):
