@@ -17,7 +17,7 @@ def delete_superseded(books: Books, keep: int) -> None:
         return  # while a block is damaged nothing is deleted: a repair may need it
     sync_folder(books.path / names.LOG)
     open_cycles = set(books.open_cycles())
-    committed = {pair for entry in books.log.entries if entry for pair in entry.generations.items()}
+    committed = {pair for entry in books.log.entries if entry for pair in entry.generations.items() if pair[1] is not None}
     committed -= find_outlived(books, committed, keep)
     kept: dict[int, list[int]] = {}
     for block in range(books.log.blocks):

@@ -47,3 +47,13 @@ def test_where_nothing_is_kept_it_goes_at_once(crawl):
     split = crawl.grow(0)["cycle"]
     crawl.delete(0)
     assert generations(crawl, 0) == generations(crawl, 1) == [split] != [parent]
+
+
+def test_a_block_that_was_split_before_it_had_anything(tmp_path):
+    crawl = SmallCrawl(tmp_path / "crawl", 1)
+    crawl.grow(0)
+    crawl.delete(1)
+    crawl.seed(SEEDS)
+    turns = [[crawl.absorb(block)["cycle"], absorb_more(crawl, block)] for block in (0, 1)]
+    crawl.delete(1)
+    assert [generations(crawl, block) for block in (0, 1)] == turns
