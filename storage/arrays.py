@@ -78,6 +78,8 @@ class Weave:
     """Old rows with new ones among them, each of which comes before the old row of a number (i64, rising)."""
 
     def __init__(self, old_rows: int, before: np.ndarray):
+        if len(before) and not (0 <= before[0] and before[-1] <= old_rows and (before[1:] >= before[:-1]).all()):
+            raise ValueError(f"expected rising numbers of {old_rows} rows, found others")  # the loop writes as it is told
         self._new_rows = len(before)
         self._source = np.empty(old_rows + len(before), np.int32)  # of each row, its place in the old ones with the new ones behind
         find_sources(before, self._source)

@@ -4,7 +4,7 @@ A function is compiled when it is first called on a machine, by numba, which tak
 or in the user's cache folder, and loaded by LLVM alone from then on: in some hundredths of a second, where numba would take half a second.
 
 What can be compiled: loops over arrays and numbers that were handed over. It makes no array, raises nothing, calls nothing but functions of its
-own module with the same mark, and gives back one integer. What it reads of its module besides is frozen into what is kept, which
+own module with the same mark, and those of this one, and gives back one integer. What it reads of its module besides is frozen into what is kept, which
 counts for as long as the module's file does not change.
 """
 
@@ -12,6 +12,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from operator import index
 from pathlib import Path
@@ -102,7 +103,7 @@ class Variant:
         import llvmlite.binding as llvm
 
         source = Path(self._function.__code__.co_filename)
-        about = [llvmlite.__version__, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), source.read_text(), Path(__file__).read_text()]
+        about = [self._name, llvmlite.__version__, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), source.read_text(), Path(__file__).read_text()]
         identity = xxhash.xxh3_128_digest("\0".join(about).encode())
         cache_folder = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
         folders = [source.parent / "__pycache__", *([cache_folder / "coletor"] if cache_folder.is_absolute() else [])]  # a user may have no home
@@ -220,7 +221,7 @@ def engine():
 def read_kept(path: Path, identity: bytes) -> bytes | None:
     """What was kept, where it is whole and of this identity."""
     try:
-        content = path.read_bytes()
+        content = path.read_bytes() if path.is_file() else b""
     except OSError:
         return None
     digest, body = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
@@ -236,4 +237,6 @@ def write_kept(path: Path, body: bytes) -> bool:
         aside.rename(path)
         return True
     except OSError:
+        with suppress(OSError):
+            aside.unlink()
         return False

@@ -4,7 +4,7 @@
   bin/verifier --crawl DIR --cycle ID --out DIR2   write the same files below DIR2, commit nothing
   bin/verifier --crawl DIR --cycle ID --repair     make damaged files of that cycle's merge anew
   bin/verifier --crawl DIR --rebuild BLOCK         make a block anew from the tables of all its cycles
-  bin/verifier ... --times FILE                    also write how many seconds each part took, as JSON
+  bin/verifier ... --cycle ID --times FILE         also write how many seconds each part took, as JSON
 
 Reads the extractor's tables of the cycle, the block's live generation and the slices of AUX that
 wait for the block. Writes a new generation R/BLOCK/CYCLE, a segment of text, AUX.parquet with the
@@ -17,7 +17,7 @@ whole either. The turns that led to it are taken again, from the newest earlier 
 else from nothing; AUX that was deleted is made again from the tables of its cycle. The result must
 be the bytes that the manifest tells. Damaged files go to corrupt/, the new ones into their places.
 
-Example: bin/verifier --crawl demo/crawl --cycle 7 --out /tmp/again
+Example: bin/verifier --crawl demo/crawl --cycle 30 --out /tmp/again     (a cycle that was the last of its block)
 """
 
 import json
@@ -68,6 +68,7 @@ def main() -> int | None:
         if arguments.out:
             expect_ours(arguments.out)
             print(json.dumps(work(crawl, arguments.out, plan, log, timing)[0], indent=1))
+            write_times(timing, arguments.times)
             return None
         if plan.cycle in log.cycles:
             print(f"{NAME}: cycle {plan.cycle} is committed already")
@@ -75,10 +76,14 @@ def main() -> int | None:
         report, fixed = work(crawl, crawl.path, plan, log, timing)
         position = commit(crawl.path, entry_of(plan, fixed, log))
     timing.mark("commit")
-    if arguments.times:
-        arguments.times.write_text(json.dumps(timing.told(), indent=1))
+    write_times(timing, arguments.times)
     print(f"{NAME}: cycle {plan.cycle} committed at {position}: " + json.dumps(report))
     return None
+
+
+def write_times(timing: Timing, path: Path | None) -> None:
+    if path:
+        path.write_text(json.dumps(timing.told(), indent=1))
 
 
 def work(crawl: CrawlFolder, out: Path, plan: Plan, log: State, timing: Timing | None = None) -> tuple[dict, VerifierPlan | None]:

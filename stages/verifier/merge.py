@@ -91,18 +91,21 @@ def find_server_places(piece: Piece, servers: ServerTable) -> None:
     new_rows = np.bincount(np.searchsorted(domains.first_server, piece.new_servers, "right") - 1, minlength=len(domains.key))
     old_rows = np.diff(np.clip(domains.first_row, piece.start, piece.stop))
     piece.server_places = np.empty(len(piece.rows["server"]), np.int32)
-    add_to_runs(piece.rows["server"], np.append(0, np.cumsum(old_rows + new_rows)), domains.first_server[:-1], piece.server_places)
-    if len(piece.server_places) and not 0 <= piece.server_places.min() <= piece.server_places.max() < len(servers):
-        raise Damaged("server", f"expected the numbers of {len(servers)} servers, found others")
+    wrong = number_servers(piece.rows["server"], np.append(0, np.cumsum(old_rows + new_rows)), domains.first_server, piece.server_places)
+    if wrong:
+        raise Damaged("server", f"expected numbers of the servers of each row's domain, found {wrong} others")
 
 
 @compiled("u4[] i8[] i8[] i4[]")
-def add_to_runs(values, starts, bases, sums):
-    """Adds to each value the base of the run of rows that it lies in."""
-    for run in range(len(bases)):
-        for row in range(starts[run], starts[run + 1]):
-            sums[row] = bases[run] + values[row]
-    return 0
+def number_servers(within, starts, first_server, places):
+    """Sets the place of the server of each row, which is counted within the domain that its run of rows is of. How many have none."""
+    wrong = 0
+    for domain in range(len(first_server) - 1):
+        servers = first_server[domain + 1] - first_server[domain]
+        for row in range(starts[domain], starts[domain + 1]):
+            wrong += within[row] >= servers
+            places[row] = first_server[domain] + within[row]
+    return wrong
 
 
 def bound(values: np.ndarray, dtype: str) -> np.ndarray:
@@ -173,9 +176,11 @@ def merge_side(piece: Piece, side_start: int, answers: Answers, cycle: int, dupl
     side_stop = side_start + len(was)
     where = locate(piece, answers.domain_key, answers.key)
     state = piece.rows["state"]
-    if (where < 0).any() or (state[where] != COLLECTED_STATE).any():
-        raise Damaged("MetadadosUrlsColetadas", "expected answers to URLs of UrlsColetadas, found others")
-    before = np.searchsorted(was, where)  # answers come in the order of rows
+    if (where < 0).any() or (state[where] != COLLECTED_STATE).any() or (where[1:] <= where[:-1]).any():
+        raise Damaged("MetadadosUrlsColetadas", "expected answers to URLs of UrlsColetadas, each once and in order, found others")
+    if side_stop > piece.parent.side.rows:
+        raise Damaged("state", f"expected {piece.parent.side.rows} URLs that were collected before, found more")
+    before = np.searchsorted(was, where)
     is_again = np.zeros(len(where), bool)
     within = before < len(was)
     is_again[within] = was[before[within]] == where[within]

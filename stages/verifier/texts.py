@@ -34,6 +34,8 @@ class Texts:
         self._parent = parent
         in_use = np.zeros(256, np.int64)  # rows by their segment
         count_bytes(parent.rows["segment"], in_use)
+        if in_use[len(parent.texts):].any():
+            raise Damaged("segment", f"expected numbers of {len(parent.texts)} segments of text, found others")
         self._folded = choose_folded(in_use, [about["texts"] for about in parent.texts.values()])
         self.folded_share = sum(in_use[self._folded]) / max(len(parent), 1)  # of all rows
         kept = [place for place in range(len(parent.texts)) if place not in self._folded]

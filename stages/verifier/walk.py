@@ -29,6 +29,7 @@ from stages.verifier.refusals import Refusals
 from stages.verifier.servers import ServerTable, judge
 from stages.verifier.texts import Texts
 from stages.verifier.timing import Timing
+from storage.errors import Damaged
 from storage.keyed_file import KeyedFile
 from storage.pairs import find_pair
 from storage.tables import column
@@ -80,6 +81,8 @@ class Walk:
             arrived, whole = whole or self._read(piece), None
             self._timing.mark("read")
             states.append(self._take(piece, arrived, writer))
+        if self._side_done != self._parent.side.rows:
+            raise Damaged("state", f"expected {self._parent.side.rows} URLs that were collected before, found {self._side_done}")
         state = states[0] if len(states) == 1 else np.concatenate(states)
         rows, places = self._refill.choose(self._servers.states[:, PRESCHEDULED], self._limits.prescheduled_refill)
         state[rows] = PRESCHEDULED

@@ -74,6 +74,30 @@ def test_what_is_not_whole_is_not_used(folder, damage):
     assert run_module(folder) == ["9", "True"] and run_module(folder) == ["9", "False"]
 
 
+def test_machine_code_of_another_function_is_not_used(folder):
+    run_module(folder)
+    kept, = (folder / "__pycache__").glob("*.o")
+    other = folder / "other.py"
+    other.write_text(MODULE.replace("def add", "def other").replace("add(np", "other(np"))
+    (folder / "adding.py").write_text(other.read_text())
+    run_module(folder)
+    made, = set((folder / "__pycache__").glob("*.o")) - {kept}
+    kept.replace(made)
+    assert run_module(folder) == ["9", "True"]
+
+
+def test_what_lies_in_the_way_is_passed_over(folder):
+    run_module(folder)
+    kept, = (folder / "__pycache__").glob("*.o")
+    kept.unlink()
+    os.mkfifo(kept)
+    assert run_module(folder) == ["9", "True"] and run_module(folder) == ["9", "False"]
+    kept.unlink()
+    kept.mkdir()
+    assert run_module(folder) == ["9", "True"] and run_module(folder) == ["9", "False"]
+    assert list((folder / "__pycache__").iterdir()) == [kept]
+
+
 def test_where_the_module_lies_nothing_can_be_written(folder):
     (folder / "__pycache__").write_text("no folder")
     assert run_module(folder) == ["9", "True"] and run_module(folder) == ["9", "False"]
