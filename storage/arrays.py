@@ -6,10 +6,7 @@ import numpy as np
 import pyarrow as pa
 import sortednp
 
-from storage.compiled import compiled
 from storage.errors import Damaged
-
-_WORD_BYTES = 8
 
 
 def open_array(path: Path, dtype: str) -> np.ndarray:
@@ -72,78 +69,6 @@ def rank_in_run(values: np.ndarray) -> np.ndarray:
     starts = starts_of_runs(values)
     lengths = np.diff(np.append(starts, len(values)))
     return np.arange(len(values)) - np.repeat(starts, lengths)
-
-
-class Weave:
-    """Old rows with new ones among them, each of which comes before the old row of a number (i64, rising)."""
-
-    def __init__(self, old_rows: int, before: np.ndarray):
-        if len(before) and not (0 <= before[0] and before[-1] <= old_rows and (before[1:] >= before[:-1]).all()):
-            raise ValueError(f"expected rising numbers of {old_rows} rows, found others")  # the loop writes as it is told
-        self._new_rows = len(before)
-        self._source = np.empty(old_rows + len(before), np.int32)  # of each row, its place in the old ones with the new ones behind
-        find_sources(before, self._source)
-        self._scratch = np.empty(0, np.uint64)
-
-    def __len__(self) -> int:
-        return len(self._source)
-
-    def join(self, old: np.ndarray, new: np.ndarray | int) -> np.ndarray:
-        """A column of both, of the old rows' type."""
-        if not self._new_rows:
-            return old
-        both, behind = np.empty(len(self), old.dtype), self._borrow(old.dtype)
-        behind[:len(old)], behind[len(old):] = old, new
-        if old.itemsize > _WORD_BYTES:
-            take_wide(behind.view(np.uint64).reshape(len(self), -1), self._source, both.view(np.uint64).reshape(len(self), -1))
-        else:
-            take_words(behind.view(f"u{old.itemsize}"), self._source, both.view(f"u{old.itemsize}"))
-        return both
-
-    def _borrow(self, dtype: np.dtype) -> np.ndarray:
-        """Memory for a column, the same each time: to use memory for the first time takes longer than to fill it."""
-        if self._scratch.nbytes < len(self) * dtype.itemsize:
-            self._scratch = np.empty(len(self) * -(-dtype.itemsize // _WORD_BYTES), np.uint64)
-        return self._scratch.view(dtype)[:len(self)]
-
-
-@compiled("i8[] i4[]")
-def find_sources(before, source):
-    done, place, old_rows = 0, 0, len(source) - len(before)
-    for number in range(len(before)):
-        for row in range(done, before[number]):
-            source[place] = row
-            place += 1
-        done = before[number]
-        source[place] = old_rows + number
-        place += 1
-    for row in range(done, old_rows):
-        source[place] = row
-        place += 1
-    return 0
-
-
-@compiled("T[] i4[] T[]", of=("u1", "u2", "u4", "u8"))
-def take_words(values, source, taken):
-    for place in range(len(source)):
-        taken[place] = values[source[place]]
-    return 0
-
-
-@compiled("u8[,] i4[] u8[,]")
-def take_wide(values, source, taken):
-    for place in range(len(source)):
-        for word in range(values.shape[1]):
-            taken[place, word] = values[source[place], word]
-    return 0
-
-
-@compiled("u1[] i8[]")
-def count_bytes(values, counts):
-    """Adds to `counts` how often each value is there."""
-    for value in values:
-        counts[value] += 1
-    return 0
 
 
 def encode(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

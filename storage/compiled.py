@@ -27,7 +27,7 @@ _EACH_BYTE, _TOP_BITS = np.uint64(0x0101_0101_0101_0101), np.uint64(0x8080_8080_
 _lock = threading.Lock()
 
 
-def compiled(signature: str | None = None, of: tuple[str, ...] = ("",)) -> Callable[[Callable], Callable]:
+def compiled(signature: str | None = None, of: tuple[str, ...] = ()) -> Callable[[Callable], Callable]:
     """Compiles a function for one signature, such as "u8[] i8 T[,] T[]", `T` being each of the types `of`; without one, where another compiled function calls it.
 
     Arrays are contiguous, of one dimension or, with a comma, two.
@@ -57,7 +57,7 @@ class Loop:
     def __init__(self, function: FunctionType, signature: str, of: tuple[str, ...]):
         self.function = function
         self._chooser = next((place for place, kind in enumerate(signature.split()) if kind.startswith(_ANY)), None)
-        self._variants = {np.dtype(dtype or "u1").str: Variant(function, signature.replace(_ANY, dtype)) for dtype in of}
+        self._variants = {np.dtype(dtype).str: Variant(function, signature.replace(_ANY, dtype)) for dtype in of} or {"": Variant(function, signature)}
 
     def load(self) -> None:
         """So that the first call, or the first in each process that is forked from here, need not do it."""
@@ -65,12 +65,10 @@ class Loop:
             variant.load()
 
     def __call__(self, *arguments: np.ndarray | int) -> int:
-        variants = self._variants
-        if self._chooser is None:
-            variant, = variants.values()
-        elif (variant := variants.get(arguments[self._chooser].dtype.str)) is None:
-            raise TypeError(f"{self.function.__name__}: expected an array of {' or '.join(variants)}, found {arguments[self._chooser].dtype.str}")
-        return variant(arguments)
+        chosen = "" if self._chooser is None else arguments[self._chooser].dtype.str
+        if chosen not in self._variants:
+            raise TypeError(f"{self.function.__name__}: expected an array of {' or '.join(self._variants)}, found {chosen}")
+        return self._variants[chosen](arguments)
 
 
 class Variant:

@@ -11,10 +11,10 @@ from stages.verifier.harvest import (
 )
 from stages.verifier.links import Links
 from stages.verifier.servers import ServerTable
-from storage.arrays import Weave
 from storage.compiled import compiled
 from storage.errors import Damaged
 from storage.pairs import Runs, find_pairs, sort_pairs
+from storage.weave import Weave
 
 ATTEMPTS_MAX = 255  # of the u8 column
 NOTHING = 0  # what a new row has in a column that nothing is known of yet

@@ -13,7 +13,7 @@ import pyarrow as pa
 from contract import names
 from contract.generation import Generation
 from stages.verifier.merge import Piece
-from storage.arrays import count_bytes
+from storage.compiled import compiled
 from storage.errors import Damaged
 from storage.publish import ASIDE, describe, make_folder, sync_file, sync_folder
 from storage.tables import only_chunk
@@ -32,8 +32,8 @@ class Texts:
         self._path = out / names.TEXT / names.segment(cycle)
         self._cycle = cycle
         self._parent = parent
-        in_use = np.zeros(256, np.int64)  # rows by their segment
-        count_bytes(parent.rows["segment"], in_use)
+        in_use = np.zeros(256, np.int64)
+        count_in_use(parent.rows["segment"], in_use)
         if in_use[len(parent.texts):].any():
             raise Damaged("segment", f"expected numbers of {len(parent.texts)} segments of text, found others")
         self._folded = choose_folded(in_use, [about["texts"] for about in parent.texts.values()])
@@ -102,6 +102,14 @@ class Texts:
         else:
             self._aside.unlink()
         return texts
+
+
+@compiled("u1[] i8[]")
+def count_in_use(segment, in_use):
+    """Adds up how many rows use each segment."""
+    for number in segment:
+        in_use[number] += 1
+    return 0
 
 
 def choose_folded(in_use: np.ndarray, texts: list[int]) -> list[int]:

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contract.tables import EXTRACTED
 from stages.verifier.links import Arrived, find_firsts, first_of_each, gather
 from stages.verifier.paths import hash_texts, locate_paths
-from contract.tables import EXTRACTED
-from storage.arrays import Weave, count_bytes
+from stages.verifier.texts import count_in_use
 from storage.compiled import compiled, find_byte
 from storage.pairs import Runs, find_pairs, sort_pairs
 from storage.text_segments import take_lines
+from storage.weave import Weave
 
 quick = settings(max_examples=150, deadline=None, derandomize=True)
 few_keys = st.integers(0, 3) | st.integers(2**64 - 2, 2**64 - 1)
@@ -121,9 +122,9 @@ def test_nothing_is_found_in_nothing():
     assert [part.tolist() for part in sort_pairs(nothing, nothing)] == [[], [], []]
 
 
-def test_bytes_are_counted():
+def test_rows_of_each_segment_are_counted():
     counts = np.zeros(256, np.int64)
-    count_bytes(np.array([0, 255, 255, 3], np.uint8), counts)
+    count_in_use(np.array([0, 255, 255, 3], np.uint8), counts)
     assert counts[[0, 3, 255]].tolist() == [1, 1, 2] and counts.sum() == 4
 
 

@@ -75,15 +75,13 @@ def test_what_is_not_whole_is_not_used(folder, damage):
 
 
 def test_machine_code_of_another_function_is_not_used(folder):
-    run_module(folder)
-    kept, = (folder / "__pycache__").glob("*.o")
-    other = folder / "other.py"
-    other.write_text(MODULE.replace("def add", "def other").replace("add(np", "other(np"))
-    (folder / "adding.py").write_text(other.read_text())
-    run_module(folder)
-    made, = set((folder / "__pycache__").glob("*.o")) - {kept}
-    kept.replace(made)
-    assert run_module(folder) == ["9", "True"]
+    """Both are of one module, and have one signature."""
+    (folder / "adding.py").write_text(MODULE + MODULE[MODULE.index('@compiled("i8'):].replace("add", "take").replace("+=", "-="))
+    assert run_module(folder)[::2] == ["9", "-9"]
+    kept = {path: path.read_bytes() for path in (folder / "__pycache__").glob("*.o")}
+    for path, other in zip(kept, reversed(kept)):
+        path.write_bytes(kept[other])
+    assert len(kept) == 2 and run_module(folder)[::2] == ["9", "-9"]
 
 
 def test_what_lies_in_the_way_is_passed_over(folder):
@@ -116,6 +114,13 @@ def test_what_the_environment_wishes_of_numba_and_of_caches_is_survived(folder):
     (folder / "__pycache__").write_text("no folder")
     assert run_module(folder, XDG_CACHE_HOME="relative", HOME="") == ["9", "True"]
     assert run_module(folder, XDG_CACHE_HOME=str(folder / "cache")) == ["9", "True"] and len(list((folder / "cache" / "coletor").iterdir())) == 1
+
+
+def test_all_of_them_are_compiled_where_the_environment_is_made():
+    run = subprocess.run([sys.executable, "-P", ROOT / "environment" / "compile.py"], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    kept = {path.name.partition("-")[0] for folder in ("storage", "stages") for path in (ROOT / folder).rglob("__pycache__/*.o")}
+    assert kept >= {"storage.pairs.search_runs", "storage.weave.find_sources", "stages.verifier.merge.number_servers", "stages.extractor.documents.tag_scan.scan"}
 
 
 def test_some_that_begin_together_all_work(folder):

@@ -16,11 +16,11 @@ from contract.plan import Plan, read_plan
 from contract.tables import COLLECTED_STATE, METADATA
 from stages.verifier.__main__ import work
 from stages.verifier.merge import number_servers
-from storage.arrays import Weave
 from storage.columns import PackedWriter, read_packed
 from storage.errors import Damaged
 from storage.publish import describe, encode_json
 from storage.tables import read_table, write_table
+from storage.weave import Weave
 from tests.crash.verifier_cases import make_crawl
 
 

@@ -84,7 +84,8 @@ def make_reader() -> Callable[[bytes], PlainPage]:
         kinds[number % slots] = sum(getattr(tag_scan, bit) for bit, group in _NAMES.items() if name in group.split())
     title_slot, no_link = tag_scan.number_of("title") % slots, tag_scan.NO_LINK
     told = np.empty((TOLD_MAX, tag_scan.TOLD_WIDTH), np.int32)
-    levels, seen, open_names, figures = (np.zeros(*shape) for shape in ((slots, np.int64), (slots, np.uint8), (tag_scan.OPEN_MAX, np.int64), (tag_scan.FIGURES, np.int64)))
+    levels, seen = np.empty(slots, np.int64), np.empty(slots, np.uint8)
+    open_names, figures = np.empty(tag_scan.OPEN_MAX, np.int64), np.zeros(tag_scan.FIGURES, np.int64)
 
     def read(html: bytes) -> PlainPage:
         hrefs = np.empty(len(html), np.uint8)
