@@ -3,39 +3,58 @@
 import re
 import zlib
 from functools import partial
+from typing import NamedTuple
 
 import brotlicffi  # not `brotli`: brotlipy, which other packages bring, has taken that name
 
+from contract.trouble import BROKEN, TOO_LONG, UNDECODED
 from contract.warc import HttpMessage
 from storage.frames import read_frames
 
 ENCODINGS_MAX = 2  # twice compressed happens by mistake, more often only by malice
 MEMBERS_MAX = 64  # of gzip, in one body; each costs a copy of what follows it
 _EITHER, _NONE = 47, -15  # zlib's numbers for 'gzip or zlib wrapper' and for none
+_GZIP_MAGIC = b"\x1f\x8b"
 _SLACK_BYTES = 1 << 18
 _INPUT_STEP, _OUTPUT_STEP = 1 << 12, 1 << 16
 _CHUNK = re.compile(rb"[ \t]*([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
 
 
-def decode_body(message: HttpMessage, most_bytes: int) -> tuple[bytes, bool]:
-    """The first `most_bytes` of the decoded body and whether its encodings are known.
+class Unpacked(NamedTuple):
+    """What a decoder gives, and whether that is all: False where the data breaks off or is damaged."""
+    content: bytes
+    is_whole: bool
+
+
+class Decoded(NamedTuple):
+    content: bytes
+    trouble: str  # UNDECODED, BROKEN, TOO_LONG, or nothing where it is whole
+
+
+def decode_body(message: HttpMessage, most_bytes: int) -> Decoded:
+    """The first `most_bytes` of the decoded body.
 
     What a broken stream gave before the break counts; a body in an encoding that we do not know is given as it is.
     """
-    body = message.body
+    body, is_whole = message.body, True
     # Our fetcher stores bodies without chunks and renames the header; other writers of WARC keep both.
     if "chunked" in all_values(message, "transfer-encoding"):
-        body = join_chunks(body, most_bytes)
+        body, is_whole = join_chunks(body, most_bytes + 1)
     encodings = [name for name in all_values(message, "content-encoding") if name not in ("", "identity")]
-    if len(encodings) > ENCODINGS_MAX or not all(name in _DECODERS for name in encodings):
-        return body[:most_bytes], False
+    if body and (len(encodings) > ENCODINGS_MAX or not all(name in _DECODERS for name in encodings)):
+        return Decoded(body[:most_bytes], UNDECODED)
+    is_cut = False
     for left, name in reversed(list(enumerate(encodings))):
         # What is still packed may be longer than its content by its headers, and the last block of zstd counts only when whole.
-        decoded = _DECODERS[name](body, most_bytes + (most_bytes // 64 + _SLACK_BYTES) * bool(left)) if body else b""
-        if decoded is None:
-            return body[:most_bytes], False
-        body = decoded
-    return body[:most_bytes], True
+        room = most_bytes + 1 + (most_bytes // 64 + _SLACK_BYTES) * bool(left)
+        unpacked = _DECODERS[name](body, room) if body else Unpacked(b"", True)
+        if unpacked is None:
+            return Decoded(body[:most_bytes], UNDECODED)
+        body = unpacked.content
+        is_cut = is_cut or len(body) >= room
+        is_whole = is_whole and unpacked.is_whole
+    trouble = TOO_LONG if is_cut or len(body) > most_bytes else "" if is_whole else BROKEN
+    return Decoded(body[:most_bytes], trouble)
 
 
 def all_values(message: HttpMessage, name: str) -> list[str]:
@@ -43,52 +62,57 @@ def all_values(message: HttpMessage, name: str) -> list[str]:
     return [item.strip().lower() for value in message.values(name) for item in value.split(",")]
 
 
-def decompress(wrappers: tuple[int, ...], data: bytes, most_bytes: int) -> bytes | None:
+def decompress(wrappers: tuple[int, ...], data: bytes, most_bytes: int) -> Unpacked | None:
     """The content by the first wrapper that fits; none where no wrapper does."""
     for wrapper in wrappers:
-        content = decompress_members(data, wrapper, most_bytes)
-        if content is not None:
-            return content
+        unpacked = decompress_members(data, wrapper, most_bytes)
+        if unpacked is not None:
+            return unpacked
     return None
 
 
-def decompress_members(data: bytes, wrapper: int, most_bytes: int) -> bytes | None:
+def decompress_members(data: bytes, wrapper: int, most_bytes: int) -> Unpacked | None:
     """Joins gzip members that follow each other (RFC 1952 2.2); what follows them and is none is left out."""
-    pieces, room = [], most_bytes
-    while data and room > 0 and len(pieces) < MEMBERS_MAX:
+    pieces, room, is_whole = [], most_bytes, True
+    while data and room > 0 and is_whole:
+        if pieces and not data.startswith(_GZIP_MAGIC):
+            break
         decoder = zlib.decompressobj(wrapper)
         try:
             piece = decoder.decompress(data, room)
         except zlib.error:
-            piece = decompress_until_broken(data, wrapper, room)
+            piece, is_whole = decompress_until_broken(data, wrapper, room), False
             if not piece and not pieces:
                 return None
-            data = b""
         else:
-            data = decoder.unused_data
+            data, is_whole = decoder.unused_data, decoder.eof
         pieces.append(piece)
         room -= len(piece)
-    return b"".join(pieces)
+        if len(pieces) == MEMBERS_MAX and data.startswith(_GZIP_MAGIC):
+            is_whole = False
+    return Unpacked(b"".join(pieces), is_whole)
 
 
 def decompress_until_broken(data: bytes, wrapper: int, room: int) -> bytes:
-    """What comes out before the error: zlib keeps it back when it raises, so the data is given in small steps."""
+    """What comes out before the error. zlib loses what a call decodes before it raises: the last step goes byte by byte."""
     decoder = zlib.decompressobj(wrapper)
-    pieces = []
-    step = 256
-    for start in range(0, len(data), step):
+    pieces, done, step = [], 0, _INPUT_STEP
+    while done < len(data) and room > 0 and not decoder.eof:
+        before = decoder.copy()
         try:
-            piece = decoder.decompress(decoder.unconsumed_tail + data[start:start + step], room)
+            piece = decoder.decompress(data[done:done + step], room)
         except zlib.error:
-            break
+            if step == 1:
+                break
+            decoder, step = before, 1
+            continue
         pieces.append(piece)
         room -= len(piece)
-        if room <= 0 or decoder.eof:
-            break
+        done += step
     return b"".join(pieces)
 
 
-def decompress_brotli(data: bytes, most_bytes: int) -> bytes | None:
+def decompress_brotli(data: bytes, most_bytes: int) -> Unpacked | None:
     """The content up to where it ends or breaks; none where nothing came: the format has no mark to know it by."""
     pieces, done, is_whole = [], 0, False
     decoder = brotlicffi.Decompressor()
@@ -97,12 +121,14 @@ def decompress_brotli(data: bytes, most_bytes: int) -> bytes | None:
             found = feed_brotli(decoder, data[done:done + _INPUT_STEP], most_bytes)
         except brotlicffi.error:
             # What a call decodes before it fails is lost, also where only trash follows the end: once more, byte by byte.
-            return b"".join(pieces) + decompress_brotli_step(data, done, most_bytes) or None
+            last, is_whole = decompress_brotli_step(data, done, most_bytes)
+            content = b"".join(pieces) + last
+            return Unpacked(content, is_whole) if content else None
         pieces.append(found)
         most_bytes -= len(found)
         done += _INPUT_STEP
         is_whole = decoder.is_finished()
-    return b"".join(pieces) if is_whole or any(pieces) else None
+    return Unpacked(b"".join(pieces), is_whole) if is_whole or any(pieces) else None
 
 
 def feed_brotli(decoder: brotlicffi.Decompressor, data: bytes, most_bytes: int) -> bytes:
@@ -115,7 +141,7 @@ def feed_brotli(decoder: brotlicffi.Decompressor, data: bytes, most_bytes: int) 
     return b"".join(pieces)
 
 
-def decompress_brotli_step(data: bytes, start: int, most_bytes: int) -> bytes:
+def decompress_brotli_step(data: bytes, start: int, most_bytes: int) -> Unpacked:
     """What comes out of the step at `start`, in which the stream breaks or ends."""
     decoder = brotlicffi.Decompressor()
     for at in range(0, start, _INPUT_STEP):
@@ -129,28 +155,32 @@ def decompress_brotli_step(data: bytes, start: int, most_bytes: int) -> bytes:
         most_bytes -= len(pieces[-1])
         if most_bytes <= 0 or decoder.is_finished():
             break
-    return b"".join(pieces)
+    return Unpacked(b"".join(pieces), decoder.is_finished())
+
+
+def decompress_zstd(data: bytes, most_bytes: int) -> Unpacked | None:
+    content, is_whole = read_frames(data, most_bytes)
+    return Unpacked(content, is_whole) if content or is_whole else None
 
 
 _DECODERS = {
     "gzip": partial(decompress, (_EITHER,)), "x-gzip": partial(decompress, (_EITHER,)),
     "deflate": partial(decompress, (_EITHER, _NONE)),  # servers send it with and without a wrapper
-    "br": decompress_brotli, "zstd": read_frames,
+    "br": decompress_brotli, "zstd": decompress_zstd,
 }
 
 
-def join_chunks(data: bytes, most_bytes: int) -> bytes:
+def join_chunks(data: bytes, most_bytes: int) -> Unpacked:
     """The content of a chunked body (RFC 9112 7.1) as far as its chunks go; the data itself where it has none."""
     if not _CHUNK.match(data):
-        return data
-    pieces, start, length = [], 0, 0
-    while length < most_bytes and (head := _CHUNK.match(data, start)):
+        return Unpacked(data, True)
+    pieces, start, length, is_ended = [], 0, 0, False
+    while length < most_bytes and not is_ended and (head := _CHUNK.match(data, start)):
         size = int(head[1], 16)
-        if not size:
-            break
+        is_ended = not size
         piece = data[head.end():head.end() + size]
         pieces.append(piece)
         length += len(piece)
         start = head.end() + size
         start += 2 if data.startswith(b"\r\n", start) else data.startswith(b"\n", start)
-    return b"".join(pieces)
+    return Unpacked(b"".join(pieces), is_ended)

@@ -13,11 +13,14 @@ from pathlib import Path
 from contract import config as configuration
 from contract import names
 from contract.config import Config
-from contract.crawl_folder import CrawlFolder, set_aside
+from contract.crawl_config import read_crawl_config
+from contract.crawl_folder import CrawlFolder, open_folder, set_aside
 from contract.errors import EX_DATAERR, EX_TEMPFAIL, EX_USAGE, BadInput, ColetorError
+from contract.lines import fit_manual, say, width_of
+from contract.terminal import guard
 from storage.errors import Damaged, UnknownFormat
 
-
+DEFAULT_CRAWL = Path("crawl")
 # Errors that are the machine's and not the input's: the same command may work later.
 MENDED_OUTSIDE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOBUFS, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE,
                   errno.ENOMEM, errno.EAGAIN)
@@ -29,13 +32,15 @@ class Parser(argparse.ArgumentParser):
 
 
 def make_parser(name: str, manual: str) -> Parser:
-    parser = Parser(prog=f"bin/{name}", description=manual, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--crawl", type=Path, default=Path("crawl"), metavar="DIR", help="the crawl folder (default: crawl)")
+    description = fit_manual(manual, width_of(sys.stdout))
+    parser = Parser(prog=f"bin/{name}", description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--crawl", type=Path, default=DEFAULT_CRAWL, metavar="DIR", help="the crawl folder (default: crawl)")
     return parser
 
 
 def add_configuration(parser: Parser) -> None:
-    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file (default: the project's pipeline.toml)")
+    parser.add_argument("--config", type=Path, metavar="FILE",
+                        help="configuration file (default: that of the crawl; without one, pipeline.toml)")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override one key; may be repeated")
 
 
@@ -51,18 +56,26 @@ def at_least(least):
     return read
 
 
-def given(arguments) -> str:
-    """The options that name crawl and configuration, as they were given, for the next command to try."""
-    options = ["--crawl", arguments.crawl, *(("--config", arguments.config) if arguments.config else ())]
-    return " " + shlex.join(str(option) for option in [*options, *(word for text in arguments.set for word in ("--set", text))])
+def given(arguments, *, with_set: bool = True) -> str:
+    """The options for the next command to try: --crawl, and --set, which no crawl remembers."""
+    settings = arguments.set if with_set else []
+    return " " + shlex.join(["--crawl", str(arguments.crawl), *(word for text in settings for word in ("--set", text))])
+
+
+def is_crawl_given(arguments) -> bool:
+    return arguments.crawl is not DEFAULT_CRAWL
 
 
 def load_configuration(arguments) -> Config:
+    """For work outside of a crawl: that of --config, of the crawl that --crawl names, or the project's own; --set on top."""
+    if arguments.config is None and is_crawl_given(arguments):
+        return read_crawl_config(open_folder(arguments.crawl).path, arguments.set)
     return configuration.load(arguments.config, arguments.set)
 
 
 def run(main: Callable[[], int | None], name: str) -> None:
     """Ends the process with the exit code that main returns or that its error carries."""
+    guard()
     try:
         code = run_main(main) or 0
     except ColetorError as error:
@@ -103,7 +116,7 @@ def first_error(group: BaseExceptionGroup) -> BaseException:
 
 
 def fail(name: str, message, code: int) -> int:
-    print(f"{name}: {message}", file=sys.stderr, flush=True)
+    say(f"{name}: {message}", sys.stderr)
     return code
 
 
@@ -117,4 +130,5 @@ def setting_aside(crawl: CrawlFolder, is_asked: bool = True):
         if not is_asked or not path.is_relative_to(crawl.path) or path.parent == crawl.path / names.LOG:
             raise  # an entry of the log stays where it is: without it the crawl has no truth, and a copy must be put back
         target = set_aside(crawl.path, path, str(error))
-        raise BadInput(f"{error}; set aside as {target}") from None
+        done = f"set aside as {target}" if target else f"it was set aside before, see bin/status --crawl {crawl.path}"
+        raise BadInput(f"{error}; {done}") from None

@@ -1,8 +1,14 @@
-"""The configuration: pipeline.toml read into frozen dataclasses; anything unexpected is an error that names the key."""
+"""The configuration: pipeline.toml read into frozen dataclasses; anything unexpected is an error that names the key.
 
+A path in a configuration is relative to the file that holds it; one that is given by --set, to the working folder.
+"""
+
+import os
 import re
 import tomllib
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from difflib import get_close_matches
 from hashlib import blake2b
 from pathlib import Path
 
@@ -17,7 +23,7 @@ LINK_KINDS = (  # bits of Ligacoes.kinds, in this order
 )
 DOCUMENTS = (  # what the extractor can read besides HTML; the second line is not read unless asked for
     "sitemap", "feed", "text", "css", "xml", "pdf", "office",
-    "doc", "swf", "json", "script", "inline_scripts", "urls_in_urls",
+    "doc", "swf", "json", "script", "inline_scripts", "inline_styles", "urls_in_urls",
 )
 URL_RULES = ("session_ids", "tracking", "lowercase_path", "www", "index_names")  # of the canonical form; see contract/canonical.py
 DELAY_SCOPES = ("host", "domain", "address")  # what rests together between two requests
@@ -82,6 +88,7 @@ class Fetcher:
     robots_max_bytes: int = number(512 << 10, 500 << 10)
     robots_keep_s: float = number(86_400.0)
     cycle_max_s: float = number(600.0, 0.001)
+    outage_max_s: float = number(600.0)
     server_failures_max: int = number(5, 1, 10_000)
     hosts_file: str = ""
     dns_servers: tuple[str, ...] = words()
@@ -108,6 +115,7 @@ class Extractor:
         "a", "area", "frame", "refresh", "redirect", "canonical", "alternate", "next", "object", "location", "sitemap", "feed",
         "document", "text", allowed=LINK_KINDS,
     )
+    requisites: tuple[str, ...] = words(allowed=LINK_KINDS)
     obey_nofollow: bool = True
     lazy_attributes: bool = False
     keep_links: str = choice("in_scope", "in_scope", "all")
@@ -193,27 +201,46 @@ class Config:
 
 
 SECTIONS = {part.name: type(part.default) for part in fields(Config)}
+NAMES = [f"{section}.{part.name}" for section, kind in SECTIONS.items() for part in fields(kind)]
+PATHS = [("fetcher", "hosts_file")]  # keys that name a file
 
 
-def load(path: Path | None = None, overrides: list[str] | None = None) -> Config:
+def load(path: Path | None = None, overrides: Sequence[str] = ()) -> Config:
     """The configuration of a TOML file (default: the project's own) with `section.key=value` overrides on top."""
     source = path or DEFAULT_FILE
     try:
-        tables = tomllib.loads(source.read_text("utf-8"))
+        return parse(source.read_bytes(), source, overrides)
     except OSError as error:
         raise BadConfiguration(f"{source}: no such configuration file ({error.strerror})") from None
+
+
+def parse(content: bytes, source: Path, overrides: Sequence[str] = ()) -> Config:
+    """The configuration that the content of a file holds; its paths are made absolute."""
+    try:
+        tables = tomllib.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise BadConfiguration(f"{source}: expected TOML, found {error}") from None
-    for text in overrides or []:
+    anchor_paths(tables, source.parent)
+    for text in overrides:
         apply_override(tables, text)
+    anchor_paths(tables, Path())
     return from_tables(tables, f"{source} with --set" if overrides else str(source))
+
+
+def anchor_paths(tables: dict, folder: Path) -> None:
+    """Makes paths that are still relative absolute: they begin at the folder."""
+    for section, key in PATHS:
+        table = tables.get(section)
+        if isinstance(table, dict) and isinstance(table.get(key), str) and table[key]:
+            table[key] = os.path.abspath(folder / table[key])
 
 
 def apply_override(tables: dict, text: str) -> None:
     name, equals, value = text.partition("=")
     section, dot, key = name.strip().partition(".")
     if not (equals and dot):
-        raise Usage(f"--set {text}: expected section.key=value, as in --set fetcher.delay_s=2.5")
+        meant = suggest(name.strip(), NAMES) or "; as in --set fetcher.delay_s=2.5"
+        raise Usage(f"--set {text}: expected section.key=value{meant}")
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
     except (ValueError, RecursionError):
@@ -227,7 +254,8 @@ def apply_override(tables: dict, text: str) -> None:
 def from_tables(tables: dict, source: str) -> Config:
     for name in tables:
         if name not in SECTIONS:
-            raise BadConfiguration(f"{source}: [{name}] is no section; expected one of {', '.join(SECTIONS)}")
+            meant = suggest(name, [*SECTIONS, *NAMES]) or f"; expected one of {', '.join(SECTIONS)}"
+            raise BadConfiguration(f"{source}: [{name}] is no section{meant}")
     config = Config(**{
         name: read_section(kind, tables.get(name, {}), f"{source}: [{name}]") for name, kind in SECTIONS.items()
     })
@@ -242,8 +270,16 @@ def read_section(kind: type, table, place: str):
     known = {part.name: part for part in fields(kind)}
     for key in table:
         if key not in known:
-            raise BadConfiguration(f"{place} {key}: no such key; expected one of {', '.join(known)}")
+            meant = suggest(key, known) or suggest(key, NAMES) or f"; expected one of {', '.join(known)}"
+            raise BadConfiguration(f"{place} {key}: no such key{meant}")
     return kind(**{key: read_value(known[key], value, f"{place} {key}") for key, value in table.items()})
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """The nearest known name as the end of a message, or nothing; a key in the wrong place is found by its last part."""
+    by_end = {text.rpartition(".")[2]: text for text in known}
+    near = get_close_matches(name.rpartition(".")[2], by_end, n=1)
+    return f"; did you mean {by_end[near[0]]}?" if near else ""
 
 
 def read_value(part, value, place: str):
@@ -253,6 +289,7 @@ def read_value(part, value, place: str):
     if isinstance(default, tuple):
         good = isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
         expect(value, good, place, 'a list of strings, as in ["one", "two"]')
+        expect(value, all(map(is_text, value)), place, "text in UTF-8")
         allowed = part.metadata["allowed"]
         strange = [item for item in value if allowed and item not in allowed]
         expect(", ".join(strange), not strange, place, f"some of {allowed}")
@@ -260,6 +297,7 @@ def read_value(part, value, place: str):
     if isinstance(default, str):
         allowed = part.metadata.get("allowed")
         expect(value, isinstance(value, str), place, "a string")
+        expect(value, is_text(value), place, "text in UTF-8")
         expect(value, not allowed or value in allowed, place, f"one of {allowed}")
         pattern = part.metadata.get("pattern")
         return expect(value, not pattern or re.fullmatch(pattern, value), place, part.metadata.get("meaning"))
@@ -269,6 +307,11 @@ def read_value(part, value, place: str):
     least, most = part.metadata["least"], part.metadata["most"] or (1 << 53)
     expect(value, least <= value <= most, place, f"{least} to {most}")
     return value if whole else float(value)
+
+
+def is_text(value: str) -> bool:
+    """False for bytes of a command line that are not UTF-8: no TOML file can hold them."""
+    return not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def expect(value, good: bool, place: str, expected: str):
@@ -325,7 +368,8 @@ def require_contact(config: Fetcher) -> None:
     if "@" not in config.contact and "://" not in config.contact:
         raise BadConfiguration(
             f"fetcher.contact: expected a page or mail address where site owners reach you, found {config.contact or 'none'}; it goes into "
-            "every request's User-Agent. Set it in [fetcher] of the configuration, or: --set fetcher.contact=https://example.org/crawler"
+            "every request's User-Agent. Set it in [fetcher] of a file for --config, or: "
+            "--set fetcher.contact=https://example.org/crawler"
         )
 
 

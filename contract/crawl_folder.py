@@ -5,22 +5,26 @@ import json
 import os
 import secrets
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import publicsuffixlist
 
 from contract import names
+from contract.config import Config
+from contract.crawl_config import encode_config
 from contract.errors import BadConfiguration, BadInput, Locked
 from contract.url import Keys
 from storage.errors import Damaged, UnknownFormat
 from storage.publish import (
-    FORMAT, encode_json, is_published, make_folder, put_if_absent, read_json, read_manifest, sync_folder, write_aside,
+    FORMAT, describe, encode_json, is_published, make_folder, put, put_if_absent, read_json, read_manifest, sync_folder, verify, write_aside,
 )
 
 LOCK_LOOKS, LOCK_LOOK_EVERY_S = 4, 0.05  # bin/status holds the lock for an instant to see whether somebody else does
 LATEST_MS = 253_402_300_800_000  # the end of the year 9999, where dates end
 LOCK_VARIABLE = "COLETOR_LOCK"  # the descriptor of the lock that a stage inherits from its supervisor
+_held: list[tuple[int, Path]] = []  # descriptors of the locks that this process took, and their files
 
 
 @dataclass(frozen=True)
@@ -30,12 +34,13 @@ class CrawlFolder:
     hash_seed: int
     blocks_first: int
     began_at_ms: int
+    suffix_list: bytes  # the public suffix list of the crawl, checked when the folder was opened
 
     def keys(self) -> Keys:
-        return Keys(self.hash_seed, (self.path / names.SUFFIX_LIST).read_bytes())
+        return Keys(self.hash_seed, self.suffix_list)
 
 
-def create(path: Path, blocks_first: int, hash_seed: int | None = None) -> CrawlFolder:
+def create(path: Path, blocks_first: int, hash_seed: int | None = None, config: Config = Config()) -> CrawlFolder:
     """Makes the folder where there is none; crawl.json comes last, so that what it names is there."""
     if not (path / names.CRAWL).exists():
         if names.numbered(path / names.LOG, ".json"):
@@ -46,18 +51,22 @@ def create(path: Path, blocks_first: int, hash_seed: int | None = None) -> Crawl
             make_folder(path / folder)
         bundled = Path(publicsuffixlist.__file__).with_name("public_suffix_list.dat")
         put_if_absent(path / names.SUFFIX_LIST, bundled.read_bytes())
+        put_if_absent(path / names.CONFIGURATION, encode_config(config, path))
         put_if_absent(path / names.CRAWL, encode_json({
             "format": FORMAT, "crawl_id": secrets.token_hex(8), "hash_seed": secrets.randbits(64) if hash_seed is None else hash_seed,
             "blocks_first": blocks_first, "began_at_ms": time.time_ns() // 1_000_000,
+            "suffix_list": describe(path / names.SUFFIX_LIST),
         }))
     return open_folder(path)
 
 
 def open_folder(path: Path) -> CrawlFolder:
+    """The crawl of a folder; its suffix list is checked, for every key of a domain follows from it."""
     try:
         about = read_json(path / names.CRAWL)
+        suffix_list = read_suffix_list(path / names.SUFFIX_LIST, about["suffix_list"])
         crawl = CrawlFolder(
-            path, str(about["crawl_id"]), int(about["hash_seed"]), int(about["blocks_first"]), int(about["began_at_ms"])
+            path, str(about["crawl_id"]), int(about["hash_seed"]), int(about["blocks_first"]), int(about["began_at_ms"]), suffix_list,
         )
         if not (0 <= crawl.hash_seed < 1 << 64 and 1 <= crawl.blocks_first <= 1 << 16 and 0 <= crawl.began_at_ms < LATEST_MS):
             raise ValueError("a number that cannot be")
@@ -72,21 +81,40 @@ def open_folder(path: Path) -> CrawlFolder:
         raise BadInput(f"{path / names.CRAWL}: expected the description of a crawl, found {error!r}") from None
 
 
+def read_suffix_list(path: Path, description: dict) -> bytes:
+    """The bytes of the list; BadInput unless they are those that the crawl began with."""
+    try:
+        verify(path, description)
+        return path.read_bytes()
+    except Damaged as error:
+        raise BadInput(f"{error}. Every key of a domain follows from this list: put it back from a copy of the crawl folder; no other list will do") from None
+
+
 def hold_lock(crawl: CrawlFolder) -> int:
     """The descriptor that holds the crawl's lock: inherited from a supervisor, or taken now; TryLater where held."""
     path = crawl.path / names.LOCK
     inherited = os.environ.get(LOCK_VARIABLE, "")
     if inherited.isdigit() and is_same_file(int(inherited), path):
+        _held.append((int(inherited), path))
         return int(inherited)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     for _ in range(LOCK_LOOKS):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _held.append((descriptor, path))
             return descriptor
         except BlockingIOError:
             time.sleep(LOCK_LOOK_EVERY_S)
     os.close(descriptor)
     raise Locked(f"{crawl.path}: another run works here (it holds {path.name}); try again when it has ended")
+
+
+def leave_lock() -> None:
+    """For a forked process that writes nothing into the crawl folder: the lock is its parent's alone, and ends with that one."""
+    while _held:
+        descriptor, path = _held.pop()
+        if is_same_file(descriptor, path):  # it may be closed by now, and its number another file's
+            os.close(descriptor)
 
 
 def is_same_file(descriptor: int, path: Path) -> bool:
@@ -96,23 +124,23 @@ def is_same_file(descriptor: int, path: Path) -> bool:
         return False
 
 
-def set_aside(crawl: Path, path: Path, reason: str) -> Path:
-    """Moves a damaged file to corrupt/, with the reason beside it."""
+def set_aside(crawl: Path, path: Path, reason: str) -> Path | None:
+    """Moves a damaged file or folder to corrupt/, with the reason beside it; None where an earlier run has done that."""
     folder = crawl / names.CORRUPT
     make_folder(folder)
     relative = path.relative_to(crawl)
-    if not path.exists() and any(note["path"] == relative.as_posix() for note in notes_of_damage(crawl)):
-        return folder  # noted before
+    if not os.path.lexists(path) and any(note["path"] == relative.as_posix() for note in notes_of_damage(crawl)):
+        return None
     stem = "-".join(relative.parts)
     target = folder / stem
     number = 1
-    while target.exists():
+    while os.path.lexists(target):
         number += 1
         target = folder / f"{stem}.{number}"
-    if path.exists():
+    if os.path.lexists(path):
         path.rename(target)
         sync_folder(path.parent)
-    note = {"format": FORMAT, "path": relative.as_posix(), "reason": reason}
+    note = {"format": FORMAT, "path": relative.as_posix(), "reason": reason, "is_mended": False}
     write_aside(folder / "note", encode_json(note)).rename(target.with_name(target.name + ".json"))
     sync_folder(folder)
     return target
@@ -129,15 +157,31 @@ def is_named(crawl: Path, path: Path) -> bool:
     return is_published(crawl / folder) and path.relative_to(folder).as_posix() in read_manifest(crawl / folder)["files"]
 
 
-def notes_of_damage(crawl: Path) -> list[dict]:
-    """What lies in corrupt/: path and reason of each file set aside that is still missing and that a manifest still names."""
-    notes = []
+def read_notes(crawl: Path) -> Iterator[tuple[Path, dict]]:
+    """The notes in corrupt/, each with its file; a damaged .json file that was set aside is none."""
     for path in sorted((crawl / names.CORRUPT).glob("*.json")):
         try:
             note = json.loads(path.read_bytes())
-            missing = not (crawl / note["path"]).exists() and is_named(crawl, Path(note["path"]))
+            if isinstance(note["path"], str) and isinstance(note["reason"], str):
+                yield path, note
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+
+
+def notes_of_damage(crawl: Path) -> list[dict]:
+    """Path and reason of each file set aside that was not mended, is still missing, and that a manifest still names."""
+    notes = []
+    for _, note in read_notes(crawl):
+        try:
+            if not note.get("is_mended") and not (crawl / note["path"]).exists() and is_named(crawl, Path(note["path"])):
+                notes.append(note)
         except (ValueError, KeyError, TypeError):
-            continue  # a damaged .json file itself, set aside
-        if missing:
-            notes.append(note)
+            continue  # a path that cannot be
     return notes
+
+
+def note_mended(crawl: Path, path: Path) -> None:
+    """Closes the notes about a file, which was made again and put back; it may be deleted one day as any other file."""
+    for file, note in read_notes(crawl):
+        if note["path"] == path.as_posix() and not note.get("is_mended"):
+            put(file, encode_json({"format": FORMAT, "path": note["path"], "reason": note["reason"], "is_mended": True}))

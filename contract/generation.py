@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from contract import names
 from contract.accumulators import ACCUMULATORS
-from contract.tables import COLLECTED_STATE, schema
+from contract.tables import COLLECTED_STATE, LAST_FAILURE, schema
 from storage.arrays import starts_of_runs
 from storage.columns import Columns, ColumnsWriter
-from storage.errors import Damaged
+from storage.errors import Damaged, UnknownFormat
 from storage.publish import read_manifest, verify
 from storage.tables import column, read_table, write_table
 from storage.text_segments import LINES, Segment
@@ -38,6 +38,7 @@ SERVERS = schema(
     ("robots_text", pa.uint64()), ("robots_length", pa.uint32()), ("robots_expires_at_ms", pa.int64()),
     ("delay_ms", pa.uint32()), ("last_request_at_ms", pa.int64()), ("ready_at_ms", pa.int64()), ("due_at_ms", pa.int64()),
     ("address", pa.string()), ("requests", pa.uint32()), ("mean_ms", pa.uint32()), ("failures", pa.uint32()),
+    *LAST_FAILURE,
     ("given_up", pa.bool_()), ("known", pa.uint32()), ("collected", pa.uint32()), ("waiting", pa.uint32()),
     ("prescheduled", pa.uint32()),
 )
@@ -162,6 +163,16 @@ def open_generation(crawl: Path, block: int, number: int | None) -> Generation:
     if generation.domains.first_row[-1] != len(generation):
         raise Damaged(folder, f"expected {generation.domains.first_row[-1]} rows, as its servers know URLs, found {len(generation)}")
     return generation
+
+
+def is_whole(crawl: Path, block: int, number: int) -> bool:
+    """Whether every file of a generation, its text included, is the one that its manifest describes; reads them all."""
+    try:
+        for name, about in open_generation(crawl, block, number).texts.items():
+            verify(crawl / names.TEXT / name, about)
+        return True
+    except (Damaged, UnknownFormat, KeyError, OSError):  # OSError: a disk that cannot read it back
+        return False
 
 
 def line_numbers(segment: np.ndarray, rows: np.ndarray) -> np.ndarray:

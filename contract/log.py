@@ -11,9 +11,10 @@ from contract import names
 from storage.errors import Damaged
 from storage.publish import FORMAT, encode_json, put_if_absent, read_json, sync_folder
 
-NUMBER_END = 1 << 32  # of cycles and blocks: positions of text hold cycles in 32 bits
-WITH_AUX = ("crawl", "seed")  # kinds of entries whose cycle has an AUX
-CRAWL, ABSORB, SEED, GROW, ABANDON = KINDS = ("crawl", "absorb", "seed", "grow", "abandon")
+CRAWL, ABSORB, SEED, GROW, ABANDON, RECONSIDER = KINDS = ("crawl", "absorb", "seed", "grow", "abandon", "reconsider")
+WITH_AUX = (CRAWL, SEED)  # kinds of entries whose cycle has an AUX
+WITH_ROWS = (CRAWL, SEED, RECONSIDER)  # kinds of entries whose cycle has a table for the blocks to absorb
+FROM_INBOX = (SEED, RECONSIDER)  # kinds of entries that take in a file of inbox/: what an operator asked for
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,14 @@ class Entry:
     parents: dict[int, int | None] = field(default_factory=dict)  # block -> generation that must be live
     generations: dict[int, int | None] = field(default_factory=dict)  # block -> generation that becomes live
     seen: int = 0  # the new generations have absorbed all entries before this position
-    inbox: str = ""  # of a seed entry: the file that it took in
+    inbox: str = ""  # of a seed or reconsider entry: the file that it took in
     reason: str = ""  # of an abandon entry
+
+
+    @property
+    def rows_file(self) -> str:
+        """The table of its cycle that blocks absorb, below the verifier's folder."""
+        return names.RECONSIDERED if self.kind == RECONSIDER else names.AUX
 
 
 @dataclass
@@ -91,7 +98,7 @@ def read_entry(crawl: Path, position: int) -> Entry:
             inbox=str(value["inbox"]), reason=str(value["reason"]),
         )
         numbers = [entry.cycle, entry.seen, entry.blocks - 1, *entry.parents, *entry.generations, *entry.parents.values(), *entry.generations.values()]
-        if any(number is not None and not 0 <= number < NUMBER_END for number in numbers):
+        if any(number is not None and not 0 <= number < names.NUMBER_END for number in numbers):
             raise ValueError("a number that cannot be")
         return entry
     except (KeyError, ValueError, TypeError, AttributeError) as error:

@@ -5,6 +5,7 @@ from pathlib import Path
 from storage.publish import MANIFEST
 
 CRAWL = "crawl.json"
+CONFIGURATION = "configuration.toml"
 SUFFIX_LIST = "public_suffix_list.dat"
 LOCK = "lock"
 SLOTS = "slots"
@@ -17,6 +18,7 @@ TEXT = "R/text"
 CORRUPT = "corrupt"
 
 PLAN = "plan.json"
+HELD = "held.json"
 VERIFIER_PLAN = "verifier.plan.json"
 
 SCHEDULER = "scheduler"
@@ -31,12 +33,17 @@ PAGES = "Repositorio_de_Paginas"
 COLLECTED = "UrlsColetadas.parquet"
 EXTRACTED = "UrlsExtraidas.parquet"
 METADATA = "MetadadosUrlsColetadas.parquet"
+FAILURES = "Falhas.parquet"
 LINKS = "Ligacoes.parquet"
 TARGETS = "Alvos.parquet"
 REJECTED = "UrlsRejeitadas.parquet"
 AUX = "AUX.parquet"
+RECONSIDERED = "Reconsideradas.parquet"
 REFUSED = "UrlsRecusadas.parquet"
 REPORT = "report.json"
+
+NUMBER_END = 1 << 32  # of cycles, blocks and positions of the log: texts are found by cycles of 32 bits
+NUMBER_DIGITS_MAX = 20
 
 __all__ = ["MANIFEST"]
 
@@ -57,6 +64,11 @@ def segment(number: int) -> str:
     return f"{number:08d}.zst"
 
 
+def taken_in(inbox: str) -> str:
+    """The copy of a file of inbox/ that is kept with the tables that were made from it."""
+    return "inbox.parquet" if inbox.endswith(".parquet") else "inbox.txt"
+
+
 def visible_files(folder: Path) -> list[Path]:
     """The files of a folder but those whose names begin with a dot, which are being written; none where it is missing."""
     return sorted(path for path in folder.glob("[!.]*") if path.is_file())
@@ -67,4 +79,5 @@ def numbered(folder: Path, suffix: str = "") -> list[int]:
     if not folder.is_dir():
         return []
     stems = (path.name.removesuffix(suffix) for path in folder.iterdir() if path.name.endswith(suffix))
-    return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdigit())
+    numbers = (int(stem) for stem in stems if stem.isascii() and stem.isdigit() and len(stem) <= NUMBER_DIGITS_MAX)
+    return sorted(number for number in numbers if number < NUMBER_END)

@@ -6,9 +6,9 @@ from pathlib import Path
 from contract import names
 from contract.config import Config, from_tables
 from contract.errors import Usage
-from contract.log import ABSORB, CRAWL, GROW, KINDS, SEED, State
+from contract.log import ABANDON, ABSORB, CRAWL, FROM_INBOX, GROW, KINDS, SEED, State
 from storage.errors import Damaged
-from storage.publish import FORMAT, encode_json, make_folder, put_if_absent, read_json, sync_folder
+from storage.publish import ASIDE, FORMAT, encode_json, make_folder, put_if_absent, read_json, sync_folder
 
 __all__ = ["ABSORB", "CRAWL", "GROW", "SEED"]
 
@@ -16,13 +16,13 @@ __all__ = ["ABSORB", "CRAWL", "GROW", "SEED"]
 @dataclass(frozen=True)
 class Plan:
     cycle: int
-    kind: str  # crawl, absorb, seed or grow
+    kind: str  # crawl, absorb, seed, grow or reconsider
     block: int
     blocks: int  # N
     generation: int | None  # the block's live generation
     now_ms: int  # the one moment that time enters
     config: Config
-    inbox: str = ""  # of a seed cycle
+    inbox: str = ""  # of a seed or reconsider cycle: the file of inbox/ that it takes in
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,10 @@ def read_plan(crawl: Path, cycle: int) -> Plan:
     value = read_json(path)
     try:
         config = from_tables(value["config"], f"{path}: config")
+        if value["inbox"] != Path(value["inbox"]).name or value["kind"] in FROM_INBOX and value["inbox"] in ("", ".."):
+            raise ValueError(f"{value['inbox']!r} as the name of a file in {names.INBOX}/")
+        if value["cycle"] != cycle:
+            raise ValueError(f"that of cycle {value['cycle']}")
         return Plan(
             int(value["cycle"]), KINDS[KINDS.index(value["kind"])], int(value["block"]), int(value["blocks"]),
             None if value["generation"] is None else int(value["generation"]), int(value["now_ms"]), config,
@@ -57,10 +61,28 @@ def read_plan(crawl: Path, cycle: int) -> Plan:
         raise Damaged(path, f"expected a plan, found {error!r}") from None
 
 
+def newest_plan(crawl: Path) -> Plan | None:
+    """The plan of the newest cycle that has one."""
+    planned = [cycle for cycle in names.numbered(crawl / names.CYCLES) if (crawl / names.cycle(cycle) / names.PLAN).exists()]
+    return read_plan(crawl, planned[-1]) if planned else None
+
+
 def open_cycles(crawl: Path, log: State) -> list[int]:
     """Cycles with a plan and no entry in the log."""
     numbers = names.numbered(crawl / names.CYCLES)
     return [cycle for cycle in numbers if cycle not in log.cycles and (crawl / names.cycle(cycle) / names.PLAN).exists()]
+
+
+def cycles_without_plan(crawl: Path, log: State) -> list[int]:
+    """Cycles whose folder holds something but no plan, and that no entry but an abandon stands for: their plan was lost."""
+    lost = []
+    for cycle in names.numbered(crawl / names.CYCLES):
+        folder, position = crawl / names.cycle(cycle), log.cycles.get(cycle)
+        if position is not None and log.entries[position].kind != ABANDON or (folder / names.PLAN).exists():
+            continue
+        if folder.is_dir() and any(not path.name.startswith(ASIDE) for path in folder.iterdir()):
+            lost.append(cycle)
+    return lost
 
 
 def fix_verifier_plan(crawl: Path, plan: Plan, log_length: int) -> VerifierPlan:

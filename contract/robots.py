@@ -9,12 +9,14 @@ URL, has a bound (`WORK_MAX`).
 """
 
 import re
+from functools import cached_property
 from typing import NamedTuple
 
 from contract.body import decode_body
 from contract.robots_groups import read_directives, read_groups, token_of
 from contract.tables import ANSWERED
-from contract.url import NotCanonical, canonicalise
+from contract.terminal import make_plain
+from contract.url import NotCanonical, canonicalise, server_of
 from contract.warc import HttpMessage
 
 PATH = "/robots.txt"
@@ -22,14 +24,15 @@ REDIRECTS = (301, 302, 303, 307, 308)
 REDIRECTS_MAX = 5  # RFC 9309 2.3.1.2
 ALLOW_ALL = b""
 DELAY_MAX_S = 7 * 86_400.0  # a week: a longer crawl-delay is a mistake, and would overflow a column
-SHOWN_MAX_CHARACTERS = 200
+SHOWN_MAX_BYTES = 200
 # Bytes behind stars, over all rules, times bytes of a path and what a look at a rule costs besides, in bytes: 1,000 rules
 # of 20 bytes may be asked about 900 bytes. A longer path is forbidden. The worst question that a server can bring about
 # takes some 20 ms.
 WORK_MAX = 20_000_000
 LOOK_BYTES = 100
 
-_ORIGIN = re.compile(rb"https?://[^/?]*", re.IGNORECASE)
+# The origin of a rule that is an absolute URL. A mark of patterns ends it, as no host has one.
+_ORIGIN = re.compile(rb"[a-z][a-z0-9+.-]*://[^/?*$\\]*", re.IGNORECASE)
 _INDEX = re.compile(rb"(.*/)index\.htm[^/]*", re.DOTALL)
 # RFC 9309 2.2.2: octets are compared after %-encoding what is neither reserved nor unreserved (RFC 3986 2), and decoding
 # what is unreserved; `*` and `$` are decoded too, for there they are no marks but themselves (2.2.3).
@@ -53,7 +56,7 @@ def read_answer(url: str, redirects: int, outcome: str, message: HttpMessage, te
     if outcome != ANSWERED:
         return UNREACHABLE
     if 200 <= message.status < 300:
-        text = decode_body(message, text_max_bytes)[0]
+        text = decode_body(message, text_max_bytes).content
         is_cut = len(text) >= text_max_bytes or len(message.body) >= text_max_bytes  # here, or already when it was fetched
         return Answer(drop_last_line(text) if is_cut else text, "")
     if message.status in REDIRECTS and redirects < REDIRECTS_MAX and (target := find_target(url, message.get("location"))):
@@ -95,7 +98,9 @@ _OVER_WORK = Rule(-1, False, 0)
 
 
 class Rules:
-    def __init__(self, text: bytes, agent: str):
+    """What a robots.txt lets our agent ask a server (scheme://host[:port]) for."""
+
+    def __init__(self, text: bytes, agent: str, server: str):
         self._text = text
         self._token = token_of(agent.encode("ascii", "replace"))
         groups = read_groups(text, self._token)
@@ -106,8 +111,9 @@ class Rules:
         self._whole: dict[bytes, Rule] = {}  # paths that end there
         self._begun: dict[bytes, Rule] = {}
         wildcards: dict[tuple, Rule] = {}
-        for line, is_allow, pattern in groups.own if groups.names_us else groups.star:
-            self._add(pattern, is_allow, line, wildcards)
+        for line, is_allow, value in groups.own if groups.names_us else groups.star:
+            if pattern := pattern_of(value, is_allow, server):
+                self._add(pattern, is_allow, line, wildcards)
         self._lengths = sorted({len(begin) for begin in self._begun})
         self._wildcards = sorted((
             Wildcard(rule, first, rest[:-1], rest[-1], is_anchored)
@@ -117,9 +123,6 @@ class Rules:
         self._path_max_bytes = WORK_MAX // max(tail_bytes, 1) - LOOK_BYTES
 
     def _add(self, pattern: bytes, is_allow: bool, line: int, wildcards: dict[tuple, Rule]) -> None:
-        pattern = _ORIGIN.sub(b"", pattern, count=1) if _ORIGIN.match(pattern) else pattern
-        if not pattern.startswith((b"/", b"*")):
-            pattern = b"/" + pattern
         # As Google: who allows /x/index.html allows /x/ as well, for it is the same page.
         if is_allow and (index := _INDEX.fullmatch(pattern)):
             self._add(index[1] + b"$", is_allow, line, wildcards)
@@ -144,14 +147,27 @@ class Rules:
 
     def rule_for(self, url: str) -> str:
         """Which rule decides about a URL, for people."""
+        return self._tell(self._decide(url))
+
+    def forbids(self, url: str) -> str:
+        """The rule that forbids a URL, for people; nothing where it is allowed."""
         rule = self._decide(url)
+        return "" if rule.is_allow else self._tell(rule)
+
+    def _tell(self, rule: Rule) -> str:
         if rule is _OVER_WORK:
             return "forbidden: too many rules with * for so long a URL"
         if rule is _NO_RULE:
             return "no rule"
-        _, name, value = next(found for found in read_directives(self._text) if found[0] == rule.line)
-        shown = "".join(c if c.isprintable() else "\ufffd" for c in value[:SHOWN_MAX_CHARACTERS].decode("utf-8", "replace"))
-        return f"{name}: {shown} (line {rule.line}, for user-agent {self.group})"
+        return f"{self._lines[rule.line]} (line {rule.line}, for user-agent {self.group})"
+
+    @cached_property
+    def _lines(self) -> dict[int, str]:
+        """The text of each rule that counts for us by its line: read once, for a server may forbid many URLs."""
+        rules = (*self._whole.values(), *self._begun.values(), *(wildcard.rule for wildcard in self._wildcards))
+        wanted = {rule.line for rule in rules}
+        found = read_directives(self._text)
+        return {line: f"{name}: {make_plain(value[:SHOWN_MAX_BYTES])}" for line, name, value in found if line in wanted}
 
     def _decide(self, url: str) -> Rule:
         path = path_of(url)
@@ -174,6 +190,29 @@ class Rules:
             if path.startswith(first) and has_pieces(path, len(first), middle, last, is_anchored):
                 return rule
         return best
+
+
+def pattern_of(value: bytes, is_allow: bool, server: str) -> bytes:
+    """What the value of a rule says of the server's paths; nothing where that is no rule for it.
+
+    A URL counts by its path, and only where scheme, host and port are the server's own: a rule that names another host
+    neither closes nor opens this one. A Disallow that lacks its slash gets it; such an Allow is no rule, as for Google.
+    """
+    origin = _ORIGIN.match(value)
+    if origin:
+        if not is_origin_of(origin.group(), server):
+            return b""
+        value = value[origin.end():]
+    elif is_allow and not value.startswith((b"/", b"*")):
+        return b""
+    return value if value.startswith((b"/", b"*")) else b"/" + value
+
+
+def is_origin_of(origin: bytes, server: str) -> bool:
+    try:
+        return server_of(canonicalise(origin.decode("utf-8", "replace") + "/")) == server
+    except NotCanonical:
+        return False
 
 
 def has_pieces(path: bytes, start: int, middle: tuple[bytes, ...], last: bytes, is_anchored: bool) -> bool:

@@ -26,11 +26,15 @@ URL_LIST = schema(
     ("last_modified", pa.string()), ("payload_digest", pa.string()), ("fetched_at_ms", pa.int64()), *_TAKEN,
 )
 
+LAST_FAILURE = [  # of a server
+    ("last_failure_reason", pa.string()), ("last_failure_message", pa.string()), ("last_failure_at_ms", pa.int64()),
+]
+
 SERVERS = schema(
     ("server", pa.string()), ("server_key", pa.uint64()), ("domain_key", pa.uint64()),
     ("robots", pa.binary()), ("robots_expires_at_ms", pa.int64()), ("delay_ms", pa.uint32()),
     ("last_request_at_ms", pa.int64()), ("ready_at_ms", pa.int64()), ("address", pa.string()), ("requests", pa.uint32()),
-    ("mean_ms", pa.uint32()), ("failures", pa.uint32()), ("sitemaps", pa.list_(pa.string())),
+    ("mean_ms", pa.uint32()), ("failures", pa.uint32()), *LAST_FAILURE, ("sitemaps", pa.list_(pa.string())),
     nullable=("robots",),
 )
 
@@ -38,6 +42,14 @@ COLLECTED = schema(
     *KEYS, ("url", pa.string()), ("depth", pa.uint8()), ("outcome", pa.string()), ("reason", pa.string()),
     ("status", pa.uint16()), ("attempts", pa.uint8()), ("fetched_at_ms", pa.int64()), ("foreign", pa.bool_()), *_TAKEN,
 )
+
+FAILURES = schema(
+    *KEYS, ("url", pa.string()), ("server", pa.string()), ("is_robots", pa.bool_()), ("outcome", pa.string()),
+    ("reason", pa.string()), ("message", pa.string()), ("address", pa.string()), ("failed_at_ms", pa.int64()),
+    ("attempts", pa.uint8()),
+)
+# A robots.txt may be in the list too, and be that of several servers.
+FAILURES_ORDER = (*ORDER, "is_robots", "server_key")
 
 METADATA = schema(
     *KEYS, ("url", pa.string()), ("file", pa.string()), ("offset", pa.int64()), ("length", pa.int64()),
@@ -60,6 +72,8 @@ EXTRACTED = schema(
 AUX = EXTRACTED
 SERVER_RULES = ("", "server_budget", "domain_budget", "path_prefix", "query")  # rules about a whole server; the code of one is its place
 REFUSED_ROWS = schema(("domain_key", pa.uint64()), ("url_key", pa.uint64()), ("links_in", pa.uint64()), ("rule", pa.uint8()))
+
+RECONSIDERED = schema(*KEYS, ("is_server", pa.bool_()))
 
 LINKS = schema(
     ("from_key", pa.uint64()), ("to_key", pa.uint64()), ("kinds", pa.uint32()), ("nofollow", pa.bool_()),

@@ -1,8 +1,9 @@
 """WARC 1.1 records, one compressed member each: how the fetcher writes them and everybody reads them.
 
 Extension headers tell what the fetcher did, so that these files alone are enough for the extractor:
-`Coletor-Final: yes` ends a URL of the list; `Coletor-Outcome` and `Coletor-Reason` say how; `Coletor-Times` gives
-milliseconds; `Coletor-Robots` marks an exchange for robots.txt and names the server that its rules are for.
+`Coletor-Final: yes` ends a URL of the list; `Coletor-Outcome` and `Coletor-Reason` say how, `Coletor-Message` why in
+words; `Coletor-Times` gives milliseconds; `Coletor-Robots` marks an exchange for robots.txt and names the server that
+its rules are for.
 """
 
 import hashlib
@@ -24,9 +25,10 @@ HEAD_MAX_BYTES = 1 << 20  # holds the headers of a record and of the answer in i
 HTTP_RESPONSE = "application/http;msgtype=response"
 HTTP_REQUEST = "application/http;msgtype=request"
 FIELDS = "application/warc-fields"
-FINAL, OUTCOME, REASON, TIMES, ROBOTS = (
-    "Coletor-Final", "Coletor-Outcome", "Coletor-Reason", "Coletor-Times", "Coletor-Robots"
+FINAL, OUTCOME, REASON, MESSAGE, TIMES, ROBOTS = (
+    "Coletor-Final", "Coletor-Outcome", "Coletor-Reason", "Coletor-Message", "Coletor-Times", "Coletor-Robots"
 )
+MESSAGE_MAX_CHARACTERS = 300
 YES = "yes"
 TIME_NAMES = ("waited", "dns", "connect", "first_byte", "total")
 ANSWERS = ("response", "revisit")  # records that hold what a server answered
@@ -101,6 +103,12 @@ def format_times(times_ms: dict[str, int]) -> str:
 
 def parse_times(text: str) -> dict[str, int]:
     return {name: int(number) for name, number in _TIMES.findall(text) if name in TIME_NAMES}
+
+
+def clean_message(text: str) -> str:
+    """The text as one bounded line without anything that a terminal would obey; it may hold what a server sent."""
+    plain = "".join([c if c.isprintable() else " " for c in text[:4 * MESSAGE_MAX_CHARACTERS]])
+    return " ".join(plain.split())[:MESSAGE_MAX_CHARACTERS].rstrip()
 
 
 def write_headers(headers: list[tuple[str, str]]) -> str:

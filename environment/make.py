@@ -7,12 +7,14 @@ import shutil
 import subprocess
 import sys
 import venv
+from collections import deque
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 LOCK = ROOT / "requirements.lock"
 
+LINES_SHOWN = 40  # of pip, where it fails
 EX_TEMPFAIL = 75
 EX_CONFIG = 78
 
@@ -42,25 +44,54 @@ def install(extra: str, stamp: Path) -> int:
     wanted = LOCK.read_bytes()
     say(f"installing what '{extra}' needs into .venv (once, about a minute) ...")
     if not works(VENV / "bin" / "python"):
+        show("making .venv")
         shutil.rmtree(VENV, ignore_errors=True)
         venv.create(VENV, with_pip=True, symlinks=True)
     target = str(ROOT) if extra == "core" else f"{ROOT}[{extra}]"
-    pip = [VENV / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    run = subprocess.run(
+    pip = [VENV / "bin" / "python", "-m", "pip", "install", "--progress-bar", "off", "--disable-pip-version-check"]
+    run = subprocess.Popen(
         [*pip, "--constraint", LOCK, "--config-settings", "editable_mode=compat", "--editable", target],  # a plain .pth: starts fastest
-        env={**os.environ, "PIP_CONSTRAINT": str(LOCK)},  # reaches the build environment of the project too
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env={**os.environ, "PIP_CONSTRAINT": str(LOCK), "PYTHONUNBUFFERED": "1"},  # the first reaches the build environment of the project too
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
     )
-    if run.returncode:
-        sys.stderr.write(run.stdout)
+    last_lines = follow(run.stdout)
+    if run.wait():
+        show("")
+        sys.stderr.writelines(last_lines)
         say("pip could not install the packages of requirements.lock (see above); run the command again when it can.")
         return EX_TEMPFAIL
+    show("compiling")
     subprocess.run([VENV / "bin" / "python", "-P", ROOT / "environment" / "compile.py"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     stamp.parent.mkdir(exist_ok=True)
     aside = stamp.with_suffix(".new")
     aside.write_bytes(wanted)
     aside.rename(stamp)
+    show("")
     return 0
+
+
+def follow(lines) -> list[str]:
+    """Shows how far pip is, by what it prints; returns its last lines."""
+    last, collected = deque(maxlen=LINES_SHOWN), 0
+    for line in lines:
+        last.append(line)
+        words = line.split()
+        if line.startswith(("Collecting ", "Processing ")) and len(words) > 1:  # the second: a file on this machine
+            collected += 1
+            show(f"package {collected}: {words[1].rpartition('/')[2]}")
+        elif line.startswith("Installing collected packages:"):
+            number = line.count(",") + 1
+            show("")
+            say(f"{number} package{'s' * (number != 1)} collected, installing ...")
+    return list(last)
+
+
+def show(text: str) -> None:
+    """On a terminal, what is done now, in place of what was shown before; an empty text takes it away."""
+    if sys.stderr.isatty():
+        width = (os.get_terminal_size(sys.stderr.fileno()).columns or 80) - 1
+        line = f"coletor: {text} ..." if text else ""
+        print("\r" + line[:width].ljust(width) + ("" if text else "\r"), end="", file=sys.stderr, flush=True)
 
 
 def works(python: Path) -> bool:

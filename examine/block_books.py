@@ -8,7 +8,7 @@ from contract import names
 from contract.aux_rows import may_hold
 from contract.blocks import in_interval, interval
 from contract.generation import Generation, open_generation, read_urls
-from contract.log import ABSORB, CRAWL, SEED, State
+from contract.log import ABSORB, CRAWL, SEED, WITH_AUX, State
 from contract.tables import AUX, COLLECTED, COLLECTED_STATE, EXTRACTED, METADATA, REFUSED_ROWS, STATES
 from contract.url import Keys, server_of
 from examine.findings import Findings
@@ -110,7 +110,8 @@ def check_position(crawl: Path, log: State, found: Found, findings: Findings) ->
 
 def pending_aux(crawl: Path, log: State, block: int) -> list[Path]:
     """The AUX tables with rows that the block has not absorbed."""
-    folders = [crawl / names.cycle(entry.cycle) / names.VERIFIER for entry in log.entries[log.seen.get(block, 0):] if entry is not None]
+    entries = [entry for entry in log.entries[log.seen.get(block, 0):] if entry is not None and entry.kind in WITH_AUX]
+    folders = [crawl / names.cycle(entry.cycle) / names.VERIFIER for entry in entries]
     return [folder / names.AUX for folder in folders
             if is_published(folder) and may_hold(read_manifest(folder).get("aux"), *interval(block, log.blocks))]
 

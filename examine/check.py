@@ -19,13 +19,17 @@ from contract import names
 from contract.aux_rows import may_hold
 from contract.blocks import interval
 from contract.command import make_parser, run
+from contract.crawl_config import read_crawl_config
 from contract.crawl_folder import CrawlFolder, notes_of_damage, open_folder
 from contract.dictionary import read_dictionary
 from contract.errors import EX_DATAERR
 from contract.generation import open_generation
-from contract.log import CRAWL, State, positions, replay
-from contract.plan import read_plan
+from contract.log import ABANDON, CRAWL, State, positions, replay
+from contract.plan import cycles_without_plan, read_plan
 from contract.tables import ANSWERED, COLLECTED
+from contract.lines import say
+from contract.units import count
+from examine.attempt_books import check_attempts
 from examine.block_books import Found, check_chain, check_generation, check_position, check_side, is_kept
 from examine.cycle_books import check_cycle, check_sets
 from examine.findings import Findings
@@ -34,6 +38,7 @@ from storage.tables import column, read_table
 
 NAME = "check"
 FILES = "files are those of their manifests"
+PLANS = "every cycle has its plan"
 
 
 def main() -> int:
@@ -44,13 +49,13 @@ def main() -> int:
     log = replay(crawl.path, crawl.blocks_first)
     check_all(crawl, log, findings)
     for line in findings.report():
-        print(line)
+        say(line, indent=9)
     for note in notes_of_damage(crawl.path):
-        print(f"note   set aside in corrupt/: {note['path']}: {note['reason']}")
+        say(f"note   set aside in corrupt/: {note['path']}: {note['reason']}", indent=9)
     if findings.wrong:
-        print(f"{NAME}: {crawl.path} is not whole: see the lines above", file=sys.stderr)
+        say(f"{NAME}: {crawl.path} is not whole: see the lines above", sys.stderr)
         return EX_DATAERR
-    print(f"{crawl.path}: {log.length} commits, all books agree")
+    say(f"{crawl.path}: {count(log.length, 'commit')}, all books agree")
     return 0
 
 
@@ -60,9 +65,13 @@ def check_all(crawl: CrawlFolder, log: State, findings: Findings) -> None:
     for folder in published_folders(crawl.path):
         check_files(crawl.path, folder, log, aside, findings)
     check_dictionary(crawl.path, findings)
+    check_configuration(crawl.path, findings)
+    for cycle in cycles_without_plan(crawl.path, log):
+        findings.deny(PLANS, crawl.path / names.cycle(cycle) / names.PLAN, "expected the plan of a cycle that has files, found none")
     committed = [entry for entry in log.entries if entry is not None]
     for entry in committed:
-        check_plan(crawl.path, entry.cycle, findings)
+        if entry.kind != ABANDON or (crawl.path / names.cycle(entry.cycle)).exists():  # a cycle whose plan was lost is set aside
+            check_plan(crawl.path, entry.cycle, findings)
         with findings.reading(FILES, crawl.path / names.cycle(entry.cycle)):
             if entry.kind == CRAWL:
                 check_cycle(crawl.path, entry.cycle, keys, findings)
@@ -70,6 +79,7 @@ def check_all(crawl: CrawlFolder, log: State, findings: Findings) -> None:
                 folder = crawl.path / names.cycle(entry.cycle) / names.VERIFIER
                 check_sets(folder, read_manifest(folder)["counts"], findings)
     check_once(crawl.path, [entry.cycle for entry in committed if entry.kind == CRAWL], findings)
+    generations = {}
     for block in range(log.blocks):
         number = log.generation(block)
         if number is not None:
@@ -78,19 +88,21 @@ def check_all(crawl: CrawlFolder, log: State, findings: Findings) -> None:
                 generation = open_generation(crawl.path, block, number)
                 check_generation(crawl.path, block, log.blocks, generation, place, keys, findings)
                 check_side(crawl.path, generation, place, findings)
+                generations[block] = generation
+    with findings.reading(FILES, crawl.path):
+        check_attempts(crawl.path, log, generations, findings)
     with findings.reading(FILES, crawl.path):
         check_chain(crawl.path, log, findings)
         check_positions(crawl, findings)
 
 
 def check_plan(crawl: Path, cycle: int, findings: Findings) -> None:
-    claim = "every cycle has its plan"
-    findings.hold(claim)
-    with findings.reading(claim):
+    findings.hold(PLANS)
+    with findings.reading(PLANS):
         if (crawl / names.cycle(cycle) / names.PLAN).is_file():
             read_plan(crawl, cycle)
         else:
-            findings.deny(claim, crawl / names.cycle(cycle) / names.PLAN, "expected a file, found none")
+            findings.deny(PLANS, crawl / names.cycle(cycle) / names.PLAN, "expected a file, found none")
 
 
 def check_dictionary(crawl: Path, findings: Findings) -> None:
@@ -99,6 +111,13 @@ def check_dictionary(crawl: Path, findings: Findings) -> None:
         findings.hold(claim)
         with findings.reading(claim):
             read_dictionary(crawl / names.DICTIONARY)
+
+
+def check_configuration(crawl: Path, findings: Findings) -> None:
+    claim = "the configuration is whole"
+    findings.hold(claim)
+    with findings.reading(claim):
+        read_crawl_config(crawl)
 
 
 def published_folders(crawl: Path) -> list[Path]:

@@ -1,11 +1,16 @@
 """The books of one committed cycle (design, section 7): what each stage took in must add up to what it gave on."""
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pyarrow.compute as pc
 
 from contract import names
-from contract.tables import ANSWERED, AUX, COLLECTED, EXTRACTED, FAILED, LINKS, METADATA, REFUSED, REJECTED, SERVERS, TARGETS, URL_LIST
+from contract.tables import (
+    ANSWERED, AUX, COLLECTED, EXTRACTED, FAILED, FAILURES, FAILURES_ORDER, LINKS, METADATA, REFUSED, REJECTED, SERVERS,
+    TARGETS, URL_LIST,
+)
 from contract.url import Keys, server_of
 from contract.warc import ANSWERS, PageReader
 from examine.findings import Findings
@@ -32,6 +37,7 @@ def check_cycle(crawl: Path, cycle: int, keys: Keys, findings: Findings) -> None
         read_table(extractor / names.TARGETS, TARGETS)
 
     check_list(extractor, listed, collected, metadata, counts, findings)
+    check_failures(extractor / names.FAILURES, collected, keys, counts[names.EXTRACTOR], findings)
     check_links(extractor, extracted, rejected, counts[names.EXTRACTOR], findings)
     check_merge(folder / names.VERIFIER, counts, findings)
     check_pages(folder, metadata, findings)
@@ -62,6 +68,28 @@ def check_list(place: Path, listed, collected, metadata, counts: dict, findings:
     findings.equal("Metadados = answered", place, len(metadata), int((outcome == ANSWERED).sum()), "rows")
     same = np.array_equal(column(metadata, "url_key"), column(collected, "url_key")[outcome == ANSWERED])
     findings.equal("Metadados = answered", place, same, True, "the same URLs")
+
+
+def check_failures(path: Path, collected, keys: Keys, counts: dict, findings: Findings) -> None:
+    claim, failures = "Falhas = failed + refused, each with its reason", read_table(path, FAILURES)
+    pages = failures.filter(pc.invert(failures.column("is_robots")))
+    ended = collected.filter(pc.not_equal(collected.column("outcome"), ANSWERED))
+    findings.equal(claim, path, len(pages), len(ended), "rows of pages, and rows of UrlsColetadas")
+    if len(pages) == len(ended):
+        for name in ("url_key", "outcome", "reason", "attempts"):
+            findings.rows(claim, path, column(pages, name) != column(ended, name), f"another {name} than UrlsColetadas")
+    robots = column(failures.filter(failures.column("is_robots")), "server_key")
+    findings.equal(claim, path, len(robots), len(np.unique(robots)), "rows of robots.txt, and their servers")
+    reasons = Counter(column(ended, "reason")[~column(ended, "foreign").astype(bool)].tolist())
+    findings.equal(claim, path, counts["reasons"], dict(reasons), "reasons in the manifest and in the table")
+    keys_of = [keys.server(server) for server in column(failures, "server")]
+    wrong = np.array([keys.of(url) for url in column(failures, "url")], np.uint64) != column(failures, "url_key")
+    wrong |= np.array([server.key for server in keys_of], np.uint64) != column(failures, "server_key")
+    wrong |= np.array([server.domain_key for server in keys_of], np.uint64) != column(failures, "domain_key")
+    findings.rows("keys are those of their URLs", path, wrong, "a key is not that of the URL or the server")
+    rows = list(zip(*(column(failures, name).tolist() for name in FAILURES_ORDER)))
+    rising = np.array([before < after for before, after in zip(rows, rows[1:])], bool)
+    findings.rows("tables are sorted, each URL once", path, ~rising, "not above the row before")
 
 
 def check_links(place: Path, extracted, rejected, counts: dict, findings: Findings) -> None:

@@ -3,6 +3,9 @@
 Theory. A generation's side set has the content digest of every collected page, in the order of its rows. Digests are divided by
 their first 16 bits: one pass over the columns counts how many begin with which, so that ranges of prefixes can be chosen that
 fit into memory; then each range is read from the columns, sorted, and its runs of equal digests are the clusters.
+
+The status of a page is not in the side set but in the metadata of its cycle. Of each such table one bit per page is
+kept in memory: whether the status is 200 to 299.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,12 +15,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from contract import names
 from contract.config import Verifier
 from contract.crawl_folder import open_folder
 from contract.errors import Usage
 from contract.generation import Generation, open_generation, read_urls
 from contract.log import replay
+from contract.tables import METADATA
+from contract.units import count as count_of
+from storage.arrays import starts_of_runs
 from storage.columns import Columns
+from storage.errors import Damaged
+from storage.tables import column, read_table
 
 MEMORY_MAX_BYTES = Verifier().memory_max_bytes  # for the pages of one range, while they are sorted
 ROW_BYTES = 96  # of a page while its range is sorted: digest, place, order, and copies of them
@@ -45,6 +54,7 @@ class Duplicates:
 
     pages: int  # whose content is known
     unknown: int
+    others: int  # pages that are left out because their status is not 200 to 299, or is not known
     distinct: int
     clusters: int  # of two pages or more, also where not all of them are kept here
     in_clusters: int
@@ -70,11 +80,51 @@ def halves_of(digests: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(digests).view(">u8").reshape(-1, 2).astype(np.uint64)
 
 
-def iterate_chunks(sources: list[Source]) -> Iterator[tuple[int, int, np.ndarray]]:
-    """(number of the source, first row, digests as halves) of every part of every side set."""
+class Chunk(NamedTuple):
+    source: int
+    first_row: int
+    halves: np.ndarray  # digests
+    is_wanted: np.ndarray  # by its status
+
+
+class Successes:
+    """Which pages have a status of 200 to 299, by the metadata of their cycles; of a table that was not kept, none."""
+
+    def __init__(self):
+        self._bits: dict[Path, np.ndarray | None] = {}  # of each row one bit; none where the table was not kept
+
+    def of(self, source: Source, start: int, end: int) -> np.ndarray:
+        """Of the rows [start, end) of its side set; bool."""
+        cycle, row = source.side.read("cycle", start, end), source.side.read("row", start, end).astype(np.int64)
+        found = np.zeros(end - start, bool)
+        order = np.argsort(cycle, kind="stable")
+        for here in np.split(order, starts_of_runs(cycle[order])[1:]):
+            path = source.crawl / names.cycle(int(cycle[here[0]])) / names.EXTRACTOR / names.METADATA
+            bits, rows = self._read(path), row[here]
+            if bits is None:
+                continue
+            if rows.max() >> 3 >= len(bits):
+                raise Damaged(path, f"expected a row {rows.max()}, found {8 * len(bits)} at most")
+            found[here] = bits[rows >> 3] >> (rows & 7) & 1
+        return found
+
+    def _read(self, path: Path) -> np.ndarray | None:
+        if path not in self._bits:
+            self._bits[path] = None
+            if path.exists():
+                status = column(read_table(path, METADATA, ["status"]), "status")
+                self._bits[path] = np.packbits((status >= 200) & (status < 300), bitorder="little")
+        return self._bits[path]
+
+
+def iterate_chunks(sources: list[Source], successes: Successes | None) -> Iterator[Chunk]:
+    """Every part of every side set; without `successes` pages of every status are wanted."""
     for number, source in enumerate(sources):
         for start in range(0, source.side.rows, CHUNK_ROWS):
-            yield number, start, halves_of(source.side.read("content_digest", start, min(start + CHUNK_ROWS, source.side.rows)))
+            end = min(start + CHUNK_ROWS, source.side.rows)
+            halves = halves_of(source.side.read("content_digest", start, end))
+            is_wanted = successes.of(source, start, end) if successes else np.ones(end - start, bool)
+            yield Chunk(number, start, halves, is_wanted)
 
 
 def is_known(halves: np.ndarray) -> np.ndarray:
@@ -92,26 +142,32 @@ def choose_ranges(counts: np.ndarray, rows_max: int) -> list[tuple[int, int]]:
     return [*ranges, (low, len(counts))]
 
 
-def find_duplicates(sources: list[Source], limit: int, memory_max_bytes: int = MEMORY_MAX_BYTES) -> Duplicates:
-    """The largest `limit` clusters (0: all), ties by digest, and the figures of all."""
+def find_duplicates(sources: list[Source], limit: int, memory_max_bytes: int = MEMORY_MAX_BYTES, *,
+                    all_statuses: bool = False) -> Duplicates:
+    """The largest `limit` clusters (0: all), ties by digest, and the figures of all; of successful pages, or of all."""
     shift = np.uint64(64 - PREFIX_BITS)
-    counts, unknown = np.zeros(1 << PREFIX_BITS, np.int64), 0
-    for _, _, halves in iterate_chunks(sources):
-        known = is_known(halves)
-        unknown += len(known) - int(known.sum())
-        counts += np.bincount((halves[known, 0] >> shift).astype(np.int64), minlength=len(counts))
-    found = Duplicates(int(counts.sum()), unknown, 0, 0, 0, np.empty(0, np.int64), np.empty((0, 2), np.uint64), np.empty(0, np.uint64))
+    successes = None if all_statuses else Successes()
+    counts, unknown, others = np.zeros(1 << PREFIX_BITS, np.int64), 0, 0
+    for chunk in iterate_chunks(sources, successes):
+        known = is_known(chunk.halves)
+        others += int((~chunk.is_wanted).sum())
+        unknown += int((chunk.is_wanted & ~known).sum())
+        prefixes = chunk.halves[known & chunk.is_wanted, 0] >> shift
+        counts += np.bincount(prefixes.astype(np.int64), minlength=len(counts))
+    found = Duplicates(int(counts.sum()), unknown, others, 0, 0, 0, np.empty(0, np.int64), np.empty((0, 2), np.uint64),
+                       np.empty(0, np.uint64))
     for low, high in choose_ranges(counts, max(1, memory_max_bytes // ROW_BYTES)):
-        add_range(found, *read_range(sources, low, high, int(counts[low:high].sum())), limit)
+        chunks = iterate_chunks(sources, successes)
+        add_range(found, *read_range(chunks, low, high, int(counts[low:high].sum())), limit)
     return found
 
 
-def read_range(sources: list[Source], low: int, high: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Digests as halves and places (u64) of the pages whose prefix is in [low, high)."""
+def read_range(chunks: Iterator[Chunk], low: int, high: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Digests as halves and places (u64) of the wanted pages whose prefix is in [low, high)."""
     digests, places, end = np.empty((rows, 2), np.uint64), np.empty(rows, np.uint64), 0
-    for number, start, halves in iterate_chunks(sources):
+    for number, start, halves, is_wanted in chunks:
         prefix = halves[:, 0] >> np.uint64(64 - PREFIX_BITS)
-        here = np.flatnonzero((prefix >= low) & (prefix < high) & is_known(halves))
+        here = np.flatnonzero((prefix >= low) & (prefix < high) & is_known(halves) & is_wanted)
         digests[end:end + len(here)] = halves[here]
         places[end:end + len(here)] = (np.uint64(number) << np.uint64(32)) + np.uint64(start) + here.astype(np.uint64)
         end += len(here)
@@ -197,5 +253,6 @@ def read_pages(sources: list[Source], places: np.ndarray) -> dict[int, dict]:
 
 
 def summarise(found: Duplicates) -> str:
-    return (f"{found.pages} pages, {found.distinct} distinct, {found.in_clusters} in {found.clusters} clusters"
-            + (f"; {found.unknown} more whose content is not known" if found.unknown else ""))
+    return (f"{count_of(found.pages, 'page')}, {found.distinct:,} distinct, {found.in_clusters:,} in {count_of(found.clusters, 'cluster')}"
+            + (f"; {found.unknown:,} more whose content is not known" if found.unknown else "")
+            + (f"; {found.others:,} of another status than 200 to 299 left out (--all-statuses)" if found.others else ""))

@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 
+from contract.errors import BadConfiguration
 from storage.errors import Damaged, UnknownFormat
 
 SHOWN_OF_A_KIND = 5
@@ -34,7 +35,7 @@ class Findings:
         """A file that cannot be read, or does not hold what it should, is a finding, not the end of the check."""
         try:
             yield
-        except (Damaged, UnknownFormat) as error:
+        except (Damaged, UnknownFormat, BadConfiguration) as error:
             self.wrong.setdefault(claim, []).append(str(error))
         except FileNotFoundError as error:
             self.deny(claim, error.filename, "expected a file, found none")
@@ -42,8 +43,8 @@ class Findings:
             self.deny(claim, place, f"expected what docs/formats.md describes, found {error!r}")
 
     def report(self) -> list[str]:
-        lines = [f"ok     {claim}: {number} checked" for claim, number in self.checked.items() if claim not in self.wrong]
+        lines = [f"ok     {claim}: {number:,} checked" for claim, number in self.checked.items() if claim not in self.wrong]
         for claim, places in self.wrong.items():
-            lines.append(f"WRONG  {claim}: {len(places)} found")
+            lines.append(f"WRONG  {claim}: {len(places):,} found")
             lines += [f"         {place}" for place in places[:SHOWN_OF_A_KIND]]
         return lines

@@ -10,6 +10,7 @@ import pyarrow as pa
 from contract import names
 from contract.errors import BadConfiguration, BadInput, Usage
 from contract.near_duplicates import NONE, find_clusters
+from contract.units import count
 from storage.publish import is_published
 from storage.tables import column, read_some_columns
 
@@ -33,9 +34,9 @@ def read_clusters(path: Path, limit: int) -> tuple[str, int, Iterator[Row]]:
     files = find_files(path)
     pages = read_pages(files)
     clusters = find_clusters(pages.fingerprint)
-    about = f"{path}: {len(pages.row)} pages with a fingerprint, {len(clusters)} clusters of near duplicates"
+    about = f"{path}: {count(len(pages.row), 'page')} with a fingerprint, {count(len(clusters), 'cluster')} of near duplicates"
     if pages.lacking:
-        about += f" ({len(pages.lacking)} of {len(files)} files have no column fingerprint or url_key and were passed over)"
+        about += f" (passed over for want of a column fingerprint or url_key: {len(pages.lacking):,} of {count(len(files), 'file')})"
     return about, len(clusters), iterate_clusters(files, pages, clusters[:limit] if limit > 0 else clusters)
 
 

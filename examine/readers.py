@@ -14,6 +14,7 @@ from contract.errors import Usage
 from contract.generation import SERVERS_FILE, Generation, open_generation, read_urls
 from contract.log import positions, read_entry
 from contract.tables import STATES
+from contract.units import count
 from contract.warc import ANSWERS, PageReader, parse_response
 from storage.arrays import read_small_array
 from storage.columns import PACKED, read_packed
@@ -38,10 +39,10 @@ def read_any(path: Path) -> tuple[str, Rows]:
         return read_parquet(path)
     if name.endswith(".npy"):
         array = read_small_array(path)
-        return f"{path}: {len(array)} rows of {array.dtype}", ({"row": row, "value": plain(value)} for row, value in enumerate(array))
+        return f"{path}: {count(len(array), 'row')} of {array.dtype}", ({"row": row, "value": plain(value)} for row, value in enumerate(array))
     if name.endswith(PACKED):
         array = read_packed(path)
-        return f"{path}: {len(array)} rows of {array.dtype}", ({"row": row, "value": plain(value)} for row, value in enumerate(array))
+        return f"{path}: {count(len(array), 'row')} of {array.dtype}", ({"row": row, "value": plain(value)} for row, value in enumerate(array))
     if name.endswith(".zst"):
         return f"{path}: text", iterate_text(path)
     if name.endswith(".json"):
@@ -49,11 +50,11 @@ def read_any(path: Path) -> tuple[str, Rows]:
     if name == names.SLOTS:
         slots = np.frombuffer(path.read_bytes(), "<u8")
         used = np.flatnonzero(slots)
-        return f"{path}: {len(used)} of {len(slots)} slots used", ({"slot": int(slot), "earliest_next_ms": int(slots[slot])} for slot in used)
+        return f"{path}: {len(used):,} of {count(len(slots), 'slot')} used", ({"slot": int(slot), "earliest_next_ms": int(slots[slot])} for slot in used)
     if name == names.DICTIONARY:
         dictionary = read_dictionary(path)
         return f"{path}: a zstd dictionary", iter([{"dictionary_id": dictionary_id(dictionary), "bytes": len(dictionary)}])
-    if name in (names.SUFFIX_LIST, names.LOCK) or name.endswith((".txt", ".dat")):
+    if name in (names.SUFFIX_LIST, names.LOCK) or name.endswith((".txt", ".dat", ".toml")):
         return str(path), ({"line": line} for line in path.read_text("utf-8", "replace").splitlines())
     raise Usage(f"{path}: no file of a crawl folder that this program knows")
 
@@ -73,7 +74,7 @@ def read_folder(path: Path) -> tuple[str, Rows]:
 def read_generation(path: Path) -> tuple[str, Rows]:
     crawl = path.resolve().parent.parent.parent
     generation = open_generation(crawl, int(path.parent.name), int(path.name))
-    return f"{path}: {len(generation)} URLs of {len(generation.servers)} servers", iterate_generation(crawl, generation)
+    return f"{path}: {count(len(generation), 'URL')} of {count(len(generation.servers), 'server')}", iterate_generation(crawl, generation)
 
 
 def iterate_generation(crawl: Path, generation: Generation) -> Rows:
@@ -114,7 +115,7 @@ def read_parquet(path: Path) -> tuple[str, Rows]:
         except (pa.ArrowException, OSError) as error:
             raise Damaged(path, f"expected Parquet pages, found {' '.join(str(error).split())[:200]}") from None
 
-    return f"{path}: {file.metadata.num_rows} rows", rows()
+    return f"{path}: {count(file.metadata.num_rows, 'row')}", rows()
 
 
 def iterate_records(path: Path) -> Rows:
@@ -140,8 +141,3 @@ def read_json_file(path: Path) -> dict:
 
 def plain(value):
     return value.item() if not isinstance(value, np.void) else value.tobytes().hex()
-
-
-def printable(text: str) -> str:
-    """The text without the characters that a terminal would obey."""
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)

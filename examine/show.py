@@ -18,14 +18,16 @@ MetadadosUrlsColetadas.parquet, a cycle, or a crawl folder (all its cycles; of a
 counts). Each cluster comes with its size, the number of distinct contents in it, and its URLs, one a line; --limit
 counts clusters. The extractor makes fingerprints where extractor.near_duplicates = true.
 
-Duplicates are pages whose decoded content has the same digest, in all blocks of the crawl folders DIR (default: --crawl), so
-that earlier crawls can be compared too. --limit counts clusters; of each, the first pages are printed with their cycle.
---json prints every cluster, and all its pages with the crawl, cycle and row of MetadadosUrlsColetadas where each lies. Columns are
-read in parts that fit into 1 GiB; what --json prints needs 8 bytes a page in clusters beside that.
+Duplicates are pages whose decoded content has the same digest, in all blocks of the crawl folders DIR (default:
+--crawl), so that earlier crawls can be compared too. Only pages of a status of 200 to 299 count, unless --all-statuses
+is given: error pages and redirects are alike on many servers. --limit counts clusters; of each, the first pages are
+printed with their cycle. --json prints every cluster, and all its pages with the crawl, cycle and row of
+MetadadosUrlsColetadas where each lies. Columns are read in parts that fit into 1 GiB; what --json prints needs 8 bytes
+per page in clusters beside that, statuses one bit per page.
 
 Examples:
   bin/show --crawl demo/crawl log --limit 5
-  bin/show --near-duplicates demo/crawl --limit 3
+  bin/show --duplicates demo/crawl --limit 3
   bin/show --duplicates crawl-2025 crawl-2026
 """
 
@@ -37,10 +39,13 @@ from pathlib import Path
 
 from contract.command import make_parser, run
 from contract.errors import Usage
+from contract.lines import say
+from contract.terminal import make_plain
+from contract.units import count
 from contract.warc import PageReader
 from examine.duplicates import MEMBERS_SHOWN, find_duplicates, iterate_clusters, open_sources, summarise
 from examine.near_duplicates import read_clusters
-from examine.readers import printable, read_any
+from examine.readers import read_any
 
 NAME = "show"
 CELL_MAX = 80
@@ -55,10 +60,12 @@ def main() -> None:
     parser.add_argument("--at", type=int, metavar="OFFSET", help="print the record that begins at this byte of a file of pages")
     parser.add_argument("--near-duplicates", action="store_true", help="print clusters of pages that are nearly the same")
     parser.add_argument("--duplicates", action="store_true", help="print clusters of pages with the same content")
+    parser.add_argument("--all-statuses", action="store_true", help="with --duplicates: not only pages of 200 to 299")
     arguments = parser.parse_args()
     limit = LIMIT if arguments.limit is None else arguments.limit
     if arguments.duplicates:
-        print_duplicates(arguments.paths or [arguments.crawl], 0 if arguments.json and arguments.limit is None else max(0, limit), arguments.json)
+        limit = 0 if arguments.json and arguments.limit is None else max(0, limit)
+        print_duplicates(arguments.paths or [arguments.crawl], limit, arguments.json, arguments.all_statuses)
         return
     if len(arguments.paths) != 1:
         raise Usage(f"expected one FILE, found {len(arguments.paths)} (see bin/{NAME} --help)")
@@ -79,10 +86,10 @@ def main() -> None:
             print(json.dumps(row, default=readable))
         return
     if about:
-        print(about)
-    count = print_rows(shown)
+        say(about)
+    number = print_rows(shown)
     if next(iter(rows), None) is not None:
-        print(f"({count} rows shown; --limit 0 shows all)")
+        say(f"({count(number, 'row')} shown; --limit 0 shows all)")
 
 
 def print_record(path: Path, offset: int) -> None:
@@ -100,45 +107,45 @@ def print_clusters(path: Path, limit: int, as_json: bool) -> None:
         for cluster in clusters:
             print(json.dumps(cluster))
         return
-    print(about)
+    say(about)
     number = 0
     for number, cluster in enumerate(clusters, 1):
-        print(f"\ncluster {number}: {cluster['size']} pages, {cluster['contents']} distinct contents")
+        say(f"\ncluster {number}: {count(cluster['size'], 'page')}, {count(cluster['contents'], 'distinct content')}")
         for url in cluster["urls"]:
-            print(f"  {printable(url)}")
+            print(f"  {make_plain(url)}")
     if number < total:
-        print(f"\n({number} of {total} clusters shown; --limit 0 shows all)")
+        say(f"\n({number:,} of {count(total, 'cluster')} shown; --limit 0 shows all)")
 
 
-def print_duplicates(crawls: list[Path], limit: int, as_json: bool) -> None:
+def print_duplicates(crawls: list[Path], limit: int, as_json: bool, all_statuses: bool) -> None:
     sources = open_sources(crawls)
-    found = find_duplicates(sources, limit)
+    found = find_duplicates(sources, limit, all_statuses=all_statuses)
     if as_json:
         for cluster in iterate_clusters(sources, found):
             print(json.dumps(cluster))
         print(f"{NAME}: {summarise(found)}", file=sys.stderr)
         return
     for number, cluster in enumerate(iterate_clusters(sources, found, MEMBERS_SHOWN), 1):
-        print(f"cluster {number}: {cluster['size']} pages with content {cluster['content_digest']}")
+        say(f"cluster {number}: {count(cluster['size'], 'page')} with content {cluster['content_digest']}")
         for page in cluster["pages"]:
-            print(f"  {printable(page['url'])}  ({page['crawl'] + ', ' if len(crawls) > 1 else ''}cycle {page['cycle']})")
+            print(f"  {make_plain(page['url'])}  ({page['crawl'] + ', ' if len(crawls) > 1 else ''}cycle {page['cycle']})")
         if cluster["size"] > len(cluster["pages"]):
-            print(f"  and {cluster['size'] - len(cluster['pages'])} more (--json prints all)")
+            say(f"  and {cluster['size'] - len(cluster['pages']):,} more (--json prints all)")
     if len(found.sizes) < found.clusters:
-        print(f"({len(found.sizes)} of {found.clusters} clusters shown; --limit 0 shows all)")
-    print(summarise(found))
+        say(f"({len(found.sizes):,} of {count(found.clusters, 'cluster')} shown; --limit 0 shows all)")
+    say(summarise(found))
 
 
 def print_rows(rows: Iterable[dict]) -> int:
-    count = 0
-    for count, row in enumerate(rows, 1):
-        print("  ".join(f"{name}={cell(value)}" for name, value in row.items()))
-    return count
+    number = 0
+    for number, row in enumerate(rows, 1):
+        say("  ".join(f"{name}={cell(value)}" for name, value in row.items()), indent=4)
+    return number
 
 
 def cell(value) -> str:
     text = value if isinstance(value, str) else json.dumps(value, default=readable)
-    text = printable(text)
+    text = make_plain(text)
     return text if len(text) <= CELL_MAX else text[:CELL_MAX - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 

@@ -12,7 +12,8 @@ Example: bin/status --crawl demo/crawl
 import fcntl
 import json
 import os
-from datetime import datetime
+import shlex
+from collections import Counter
 from pathlib import Path
 
 from contract import names
@@ -20,11 +21,18 @@ from contract.command import make_parser, run
 from contract.crawl_folder import CrawlFolder, notes_of_damage, open_folder
 from contract.errors import EX_DATAERR
 from contract.log import CRAWL, State, replay
-from contract.plan import open_cycles, read_plan
-from storage.errors import Damaged
+from contract.generation import is_whole
+from contract.held import read_held
+from contract.lines import say
+from contract.plan import cycles_without_plan, open_cycles, read_plan
+from contract.terminal import make_plain
+from contract.units import count, moment, size
+from storage.errors import Damaged, UnknownFormat
 from storage.publish import is_published, read_manifest
 
 NAME = "status"
+REASONS_SHOWN = 10
+HINTS = {"forbidden_address": " (fetcher.allow_private_addresses)"}  # the setting that a reason is about
 
 
 def main() -> int:
@@ -36,7 +44,7 @@ def main() -> int:
         print(json.dumps(status))
     else:
         print_status(status)
-    return EX_DATAERR if any(note["run"] for note in status["damage"]) else 0
+    return EX_DATAERR if status["without_plan"] or any(note["run"] for note in status["damage"]) else 0
 
 
 def describe(crawl: CrawlFolder) -> dict:
@@ -47,12 +55,18 @@ def describe(crawl: CrawlFolder) -> dict:
         blocks.append({"block": block, "generation": generation, "seen": log.seen.get(block, 0), **figures_of(crawl.path, block, generation)})
     kinds: dict[str, int] = {}
     fetched = {"answered": 0, "failed": 0, "refused": 0, "bytes": 0}
+    reasons: Counter[str] = Counter()
+    uncounted = []  # cycles whose manifest of pages cannot be read
     for entry in log.entries:
         if entry is not None:
             kinds[entry.kind] = kinds.get(entry.kind, 0) + 1
             if entry.kind == CRAWL:
-                counts = read_manifest(crawl.path / names.cycle(entry.cycle) / names.FETCHER)["counts"]
-                fetched = {name: fetched[name] + counts[name] for name in fetched}
+                try:
+                    counts = read_manifest(crawl.path / names.cycle(entry.cycle) / names.FETCHER)["counts"]
+                    fetched = {name: fetched[name] + counts[name] for name in fetched}
+                except (FileNotFoundError, Damaged, UnknownFormat, KeyError):
+                    uncounted.append(entry.cycle)
+                reasons.update(reasons_of(crawl.path / names.cycle(entry.cycle) / names.EXTRACTOR))
     states: dict[str, int] = {}
     for block in blocks:
         for state, number in block.get("states", {}).items():
@@ -60,11 +74,14 @@ def describe(crawl: CrawlFolder) -> dict:
     return {
         "crawl": str(crawl.path), "crawl_id": crawl.crawl_id, "began_at_ms": crawl.began_at_ms, "running": is_locked(crawl.path),
         "blocks": log.blocks, "commits": log.length, "entries": kinds, "fetched": fetched, "states": states,
+        "reasons": dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0]))),
         "known": sum(block.get("known", 0) for block in blocks), "servers": sum(block.get("servers", 0) for block in blocks),
         "servers_failing": sum(block.get("servers_failing", 0) for block in blocks),
         "servers_given_up": sum(block.get("servers_given_up", 0) for block in blocks),
+        "server_failures": join_failures([row for block in blocks for row in block.get("server_failures", ())]),
         "inbox": len(names.visible_files(crawl.path / names.INBOX)),
         "open": [open_cycle(crawl.path, cycle) for cycle in open_cycles(crawl.path, log)],
+        "without_plan": cycles_without_plan(crawl.path, log), "uncounted": uncounted,
         "damage": [{**note, "run": advice(crawl.path, log, note["path"])} for note in notes_of_damage(crawl.path)],
         "by_block": blocks,
     }
@@ -77,14 +94,36 @@ def figures_of(crawl: Path, block: int, generation: int | None) -> dict:
         manifest = read_manifest(crawl / names.generation(block, generation))
     except (FileNotFoundError, Damaged):
         return {"damaged": True}
-    wanted = ("known", "collected", "waiting", "earliest_due_ms", "servers", "servers_failing", "servers_given_up", "domains", "states")
+    wanted = ("known", "collected", "waiting", "earliest_due_ms", "servers", "servers_failing", "servers_given_up",
+              "server_failures", "domains", "states")
     return {name: manifest[name] for name in wanted}
 
 
+def reasons_of(extractor: Path) -> dict[str, int]:
+    """Why listed URLs of a cycle were not answered: reason -> URLs; nothing where its tables were not kept."""
+    try:
+        return read_manifest(extractor)["counts"]["reasons"]
+    except (FileNotFoundError, Damaged, UnknownFormat, KeyError):
+        return {}
+
+
+def join_failures(rows: list[dict]) -> list[dict]:
+    """What the blocks tell of failing servers as one table by reason, the most common first."""
+    found: dict[str, dict] = {}
+    for row in rows:
+        known = found.setdefault(row["reason"], {**row, "failing": 0, "given_up": 0})
+        known["failing"] += row["failing"]
+        known["given_up"] += row["given_up"]
+    return sorted(found.values(), key=lambda row: (-row["failing"] - row["given_up"], row["reason"]))
+
+
 def open_cycle(crawl: Path, cycle: int) -> dict:
-    plan = read_plan(crawl, cycle)
     done = [stage for stage in names.STAGES if is_published(crawl / names.cycle(cycle) / stage)]
-    return {"cycle": cycle, "kind": plan.kind, "block": plan.block, "stages_done": done}
+    try:
+        plan = read_plan(crawl, cycle)
+    except Damaged as error:
+        return {"cycle": cycle, "kind": "unknown", "block": None, "stages_done": done, "held": str(error)}
+    return {"cycle": cycle, "kind": plan.kind, "block": plan.block, "stages_done": done, "held": read_held(crawl, cycle)}
 
 
 def is_locked(crawl: Path) -> bool:
@@ -104,22 +143,25 @@ def is_locked(crawl: Path) -> bool:
 
 def advice(crawl: Path, log: State, path: str) -> str:
     """What to run for a file that was set aside; nothing where the crawl goes on without it."""
-    parts = Path(path).parts
-    if parts[0] == names.GENERATIONS:
-        cycle, block = int(Path(parts[2]).stem), block_in_need(crawl, log, Path(path))
-        if block is None or can_repair(crawl, log, cycle):
-            return f"bin/verifier --crawl {crawl} --cycle {cycle} --repair"
-        return f"bin/verifier --crawl {crawl} --rebuild {block}"
-    if len(parts) > 2 and parts[2] == names.VERIFIER:
-        return f"bin/verifier --crawl {crawl} --cycle {int(parts[1])} --repair"
+    parts, verifier = Path(path).parts, f"bin/verifier --crawl {shlex.quote(str(crawl))}"
+    try:
+        if parts[0] == names.GENERATIONS:
+            cycle, block = int(Path(parts[2]).stem), block_in_need(crawl, log, Path(path))
+            if block is None or can_repair(crawl, log, cycle):
+                return f"{verifier} --cycle {cycle} --repair"
+            return f"{verifier} --rebuild {block}"
+        if parts[2:3] == (names.VERIFIER,):
+            return f"{verifier} --cycle {int(parts[1])} --repair"
+    except (ValueError, IndexError):
+        pass  # a note of somebody else
     return ""
 
 
 def can_repair(crawl: Path, log: State, cycle: int) -> bool:
-    """Whether the generation that the cycle's merge began from is kept."""
+    """Whether the generation that the cycle's merge began from is kept and whole."""
     position = log.cycles.get(cycle)
     parents = log.entries[position].parents if position is not None else {}
-    return all(number is None or is_published(crawl / names.generation(block, number)) for block, number in parents.items())
+    return all(number is None or is_whole(crawl, block, number) for block, number in parents.items())
 
 
 def block_in_need(crawl: Path, log: State, path: Path) -> int | None:
@@ -137,34 +179,49 @@ def block_in_need(crawl: Path, log: State, path: Path) -> int | None:
     return None
 
 
-def moment(at_ms: int) -> str:
-    try:
-        return f"{datetime.fromtimestamp(at_ms / 1000):%Y-%m-%d %H:%M:%S}"
-    except (ValueError, OverflowError, OSError):
-        return f"{at_ms} ms"
-
-
 def print_status(status: dict) -> None:
     fetched = status["fetched"]
-    print(f"{status['crawl']}: {'running now' if status['running'] else 'not running'}; began {moment(status['began_at_ms'])}, {status['commits']} commits "
-          + "(" + ", ".join(f"{number} {kind}" for kind, number in status["entries"].items()) + ")")
-    print(f"fetched   {fetched['answered']} pages, {fetched['bytes']} bytes; {fetched['failed']} failed, {fetched['refused']} refused")
-    print(f"known     {status['known']} URLs: "
-          + ", ".join(f"{number} {state.replace('_', ' ')}" for state, number in status["states"].items()))
-    print(f"servers   {status['servers']} known, {status['servers_failing']} failing, {status['servers_given_up']} given up")
+    kinds = ", ".join(f"{number:,} {kind}" for kind, number in status["entries"].items())
+    states = ", ".join(f"{number:,} {state.replace('_', ' ')}" for state, number in status["states"].items())
+    tell(f"{status['crawl']}: {'running now' if status['running'] else 'not running'}; began {moment(status['began_at_ms'])}, "
+         f"{count(status['commits'], 'commit')}" + (f" ({kinds})" if kinds else ""))
+    tell(f"fetched   {count(fetched['answered'], 'page')}, {size(fetched['bytes'])}; {fetched['failed']:,} failed, {fetched['refused']:,} refused")
+    if status["reasons"]:
+        shown = list(status["reasons"].items())[:REASONS_SHOWN]
+        told = ", ".join(f"{reason}{HINTS.get(reason, '')} {number:,}" for reason, number in shown)
+        tell(make_plain(f"          {told}"))
+    tell(f"known     {count(status['known'], 'URL')}" + (f": {states}" if states else ""))
+    tell(f"servers   {status['servers']:,} known, {status['servers_failing']:,} failing, {status['servers_given_up']:,} given up")
+    for row in status["server_failures"][:REASONS_SHOWN]:
+        numbers = ", ".join(f"{row[name]:,} {name.replace('_', ' ')}" for name in ("failing", "given_up") if row[name])
+        tell(make_plain(f"          {row['reason']}: {numbers}, such as {row['example']}: {row['message']}"))
     for cycle in status["open"]:
-        print(f"open      cycle {cycle['cycle']} ({cycle['kind']}, block {cycle['block']}), done: {', '.join(cycle['stages_done']) or 'nothing yet'}")
+        tell(f"open      cycle {cycle['cycle']} ({cycle['kind']}, block {cycle['block']}), done: {', '.join(cycle['stages_done']) or 'nothing yet'}")
+        if cycle["held"]:
+            tell(f"held      cycle {cycle['cycle']} waits for the next run of bin/crawl or bin/run-cycle: {cycle['held']}")
+    for cycle in status["uncounted"]:
+        tell(f"damage    {names.cycle(cycle)}/{names.FETCHER}/{names.MANIFEST} cannot be read: its pages are not counted above, the crawl goes on")
+    for cycle in status["without_plan"]:
+        tell(f"damage    cycle {cycle} has lost its {names.PLAN}: the next run sets what it made aside in {names.CORRUPT}/ "
+             "and goes on without it")
     if status["inbox"]:
-        print(f"inbox     {status['inbox']} files of seeds wait for the next turn")
+        tell(f"inbox     {count(status['inbox'], 'file')} of seeds or decisions for the next turn")
     for note in status["damage"]:
-        print(f"damage    {note['path']}: {note['reason']}")
+        tell(f"damage    {note['path']}: {note['reason']}")
         print(f"          run: {note['run']}" if note["run"] else "          the crawl goes on without it")
-    print("block  generation      known  collected    waiting    servers  due")
+    rows = [["block", "generation", "known", "collected", "waiting", "servers", "due"]]
     for block in status["by_block"]:
         due = block.get("earliest_due_ms")
-        print(f"{block['block']:5d}  {block['generation'] if block['generation'] is not None else '-':>10}"
-              f" {block.get('known', 0):10d} {block.get('collected', 0):10d} {block.get('waiting', 0):10d} {block.get('servers', 0):10d}  "
-              + ("damaged" if block.get("damaged") else "-" if due is None else "now" if due == 0 else moment(due)))
+        figures = (f"{block.get(name, 0):,}" for name in ("known", "collected", "waiting", "servers"))
+        rows.append([str(block["block"]), "-" if block["generation"] is None else str(block["generation"]), *figures,
+                     "damaged" if block.get("damaged") else "-" if due is None else "now" if due == 0 else moment(due)])
+    widths = [max(map(len, column)) for column in list(zip(*rows))[:-1]]
+    for row in rows:
+        tell("  ".join([*(f"{cell:>{width}}" for cell, width in zip(row, widths)), row[-1]]))
+
+
+def tell(line: str) -> None:
+    say(line, indent=10)  # below what a line says of its first word
 
 
 if __name__ == "__main__":

@@ -16,10 +16,11 @@ from contract.blocks import block_of, interval
 from contract.config import LINK_KINDS
 from contract.crawl_folder import CrawlFolder
 from contract.generation import COLUMNS, open_generation, read_urls
-from contract.log import ABSORB, CRAWL, SEED, State
+from contract.log import ABANDON, ABSORB, CRAWL, SEED, WITH_AUX, State
 from contract.plan import open_cycles
 from contract.tables import (
-    AUX, COLLECTED, COLLECTED_STATE, EXTRACTED, LINKS, METADATA, REFUSED_ROWS, SERVER_RULES, STATES, URL_LIST,
+    ANSWERED, AUX, COLLECTED, COLLECTED_STATE, EXTRACTED, FAILURES, LINKS, METADATA, REFUSED_ROWS, SERVER_RULES, STATES,
+    URL_LIST,
 )
 from contract.url import server_of
 from storage.errors import Damaged
@@ -98,8 +99,10 @@ def find_page(crawl: Path, collected: dict) -> dict | None:
 def find_pending(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
     """The AUX that bring it to its block and wait for the block's turn."""
     for entry in log.entries[log.seen.get(subject.block, 0):]:
-        folder = crawl / names.cycle(entry.cycle) / names.VERIFIER if entry else None
-        if entry is None or not is_published(folder) or not may_hold(read_manifest(folder).get("aux"), *interval(subject.block, log.blocks)):
+        if entry is None or entry.kind not in WITH_AUX:
+            continue
+        folder = crawl / names.cycle(entry.cycle) / names.VERIFIER
+        if not is_published(folder) or not may_hold(read_manifest(folder).get("aux"), *interval(subject.block, log.blocks)):
             continue
         if row := find_row(folder / names.AUX, AUX, subject):
             yield {"cycle": entry.cycle, "depth": row["depth"]}
@@ -131,7 +134,15 @@ def find_events(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
                 yield {**about, "event": "missing", "file": path.relative_to(crawl).as_posix()}
             elif row := find_row(path, schema, subject):
                 row = {name: value for name, value in row.items() if not name.endswith("_key") and name != "url"}
-                yield {**about, "event": event, **row}
+                failure = find_failure(path.parent, subject) if event == "asked" and row["outcome"] != ANSWERED else {}
+                yield {**about, "event": event, **row, **failure}
+
+
+def find_failure(extractor: Path, subject: Subject) -> dict:
+    """Why it was not answered in a cycle; nothing where Falhas was not kept. Of a URL's rows the page's is first."""
+    path = extractor / names.FAILURES
+    row = find_row(path, FAILURES, subject, ["message", "address", "failed_at_ms"]) if path.exists() else None
+    return {name: row[name] for name in ("message", "address", "failed_at_ms")} if row else {}
 
 
 def find_links(crawl: Path, cycle: int, subject: Subject) -> list[dict]:
@@ -170,4 +181,6 @@ def find_lists(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
         path = crawl / names.cycle(cycle) / names.SCHEDULER / names.URL_LIST
         if is_published(path.parent) and path.exists():
             if (column(read_table(path, URL_LIST, ["url_key"]), "url_key") == np.uint64(subject.key)).any():
-                yield {"cycle": cycle, "open": cycle in opened}
+                position = log.cycles.get(cycle)
+                is_dropped = position is not None and log.entries[position].kind == ABANDON
+                yield {"cycle": cycle, "open": cycle in opened, "is_dropped": is_dropped}

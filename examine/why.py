@@ -21,16 +21,19 @@ from contract import names
 from contract.canonical import Canonical
 from contract.command import make_parser, run
 from contract.config import Config
+from contract.crawl_config import read_crawl_config
 from contract.crawl_folder import CrawlFolder, open_folder
 from contract.log import State, replay
-from contract.plan import read_plan
+from contract.plan import newest_plan, read_plan
 from contract.robots import Rules
 from contract.seeds import parse_lines, read_lines
 from contract.tables import REJECTED
+from contract.terminal import make_plain
+from contract.trouble import explain
 from contract.url import server_of
+from contract.lines import say
+from contract.units import count, moment, size
 from examine import url_history
-from examine.readers import printable
-from examine.status import moment
 from examine.url_history import Subject
 from storage.errors import Damaged
 from storage.publish import is_published
@@ -49,14 +52,14 @@ def main() -> None:
         print(json.dumps(facts, default=lambda value: value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)))
         return
     for line in tell(facts, arguments.crawl):
-        print(printable(line))
+        say(make_plain(line), indent=10)
 
 
 def gather(crawl: CrawlFolder, text: str, now_ms: int) -> dict:
     """All that is known of the URL; `verdict` and `because` say it in words."""
     log = replay(crawl.path, crawl.blocks_first)
-    newest = newest_plan(crawl.path)
-    config = read_plan(crawl.path, newest).config if newest is not None else Config()
+    plan = newest_plan(crawl.path)
+    newest, config = (plan.cycle, plan.config) if plan else (None, read_crawl_config(crawl.path))
     line = next(parse_lines([(2, text.encode("utf-8", "replace"))]), None)
     if line is None or line.problem:
         return {"given": text, "url": None, "verdict": "no URL for this crawl", "because": line.problem if line else "nothing is there"}
@@ -76,15 +79,10 @@ def gather(crawl: CrawlFolder, text: str, now_ms: int) -> dict:
         facts["lists"] = list(url_history.find_lists(crawl.path, log, subject))
     facts["links"] = find_linking(crawl.path, log, subject, facts)
     if known and known["robots"] is not None:
-        rules = Rules(known.pop("robots"), config.fetcher.agent)
+        rules = Rules(known.pop("robots"), config.fetcher.agent, server_of(subject.url))
         facts["robots"] = {"allows": rules.allows(subject.url), "rule": rules.rule_for(subject.url)}
     verdict, because = judge_known(facts, config) if known else judge_unknown(crawl, subject, facts, newest, config)
     return facts | {"verdict": verdict, "because": because}
-
-
-def newest_plan(crawl: Path) -> int | None:
-    planned = [cycle for cycle in names.numbered(crawl / names.CYCLES) if (crawl / names.cycle(cycle) / names.PLAN).exists()]
-    return planned[-1] if planned else None
 
 
 def find_linking(crawl: Path, log: State, subject: Subject, facts: dict) -> list[dict]:
@@ -104,35 +102,56 @@ def judge_known(facts: dict, config: Config) -> tuple[str, str]:
     known, page, robots = facts["known"], facts["page"], facts["robots"]
     server, state = known["server"], known["state"]
     asked = [event for event in facts["events"] if event["event"] == "asked"]
-    last = f"; last: {asked[-1]['outcome']}, {asked[-1]['reason'] or asked[-1]['status']}, in cycle {asked[-1]['cycle']}" if asked else ""
+    last = tell_last(asked[-1]) if asked else ""
     if known["collected"]:
-        told = f"status {page['status']}, {page['type'] or 'no type'}, {page['bytes']} bytes" if page else "its row of metadata was not kept"
+        told = f"status {page['status']}, {page['type'] or 'no type'}, {size(page['bytes'])}" if page else "its row of metadata was not kept"
         return "collected", f"in cycle {known['collected']['cycle']}: {told}"
     if state == "refused_by_robots":
         return "refused by robots", f"robots.txt of {server['server']}: {robots['rule'] if robots else 'is not there any more'}; it waits again when that file changes"
     if state == "refused_by_rule":
-        return "refused by rule", f"the fetcher refused it{last}; such a state stays"
+        return "refused by rule", f"the fetcher refused it{last}; bin/reconsider takes that back"
     if state == "given_up" and server["given_up"]:
-        return "given up", f"its server {server['server']} failed {server['failures']} times in a row and was given up with its URLs{last}"
+        return "given up", (f"its server {server['server']} failed {count(server['failures'], 'time')} in a row and was given "
+                            f"up with its URLs; its last failure: {tell_failure(server)}; bin/reconsider takes that back")
     if state == "given_up":
-        return "given up", f"{known['attempts']} failed attempts, [verifier] attempts_max allows {config.verifier.attempts_max}{last}"
+        return "given up", (f"{count(known['attempts'], 'failed attempt')}, [verifier] attempts_max allows "
+                            f"{config.verifier.attempts_max}{last}; bin/reconsider takes that back")
     opened = [found["cycle"] for found in facts["lists"] if found["open"]]
     if opened:
         return "not yet", f"it is in the list of cycle {opened[-1]}, which is open"
-    return "not yet", wait_reason(facts, config) + (f"; {known['attempts']} failed attempts{last}" if known["attempts"] else "")
+    return "not yet", wait_reason(facts, config) + (f"; {count(known['attempts'], 'failed attempt')}{last}" if known["attempts"] else "")
+
+
+def tell_last(event: dict) -> str:
+    told = event["reason"] or str(event["status"])
+    why = f": {event['message']}" if event.get("message") else ""
+    return f"; last: {event['outcome']}, {told}, in cycle {event['cycle']}{why}"
+
+
+def tell_failure(server: dict) -> str:
+    """The last failure of a server, in words."""
+    if not server["last_failure_reason"]:
+        return "not known"
+    told = f"{server['last_failure_reason']}, {moment(server['last_failure_at_ms'])}"
+    return told + (f": {server['last_failure_message']}" if server["last_failure_message"] else "")
 
 
 def wait_reason(facts: dict, config: Config) -> str:
     known, server = facts["known"], facts["known"]["server"]
     if server["due_at_ms"] > facts["now_ms"]:
-        cause = "it asked for time" if server["ready_at_ms"] >= server["due_at_ms"] else f"{server['failures']} failures in a row" if server["failures"] else "it wants a long pause"
+        cause = "it wants a long pause"
+        if server["ready_at_ms"] >= server["due_at_ms"]:
+            cause = "it asked for time"
+        elif server["failures"]:
+            cause = f"{count(server['failures'], 'failure')} in a row, the last: {tell_failure(server)}"
         return f"its server {server['server']} is not due before {moment(server['due_at_ms'])}: {cause}"
     asked = {event["cycle"] for event in facts["events"] if event["event"] == "asked"}
-    missed = [found["cycle"] for found in facts["lists"] if found["cycle"] not in asked]
+    missed = [found for found in facts["lists"] if found["cycle"] not in asked]
     if missed:
-        return f"it was in the list of cycle {missed[-1]} and was not reached; it may be in the next one"
+        what = ", which was abandoned or dropped" if missed[-1]["is_dropped"] else " and was not reached"
+        return f"it was in the list of cycle {missed[-1]['cycle']}{what}; it may be in the next one"
     place = "may be in the next list" if known["state"] == "prescheduled" else f"is not yet among the {config.verifier.prescheduled_max} that may be listed"
-    return f"it {place}; {server['waiting']} URLs of {server['server']} wait, a list takes {config.scheduler.server_max_urls} of them at most"
+    return f"it {place}; {count(server['waiting'], 'URL')} of {server['server']} waiting, a list takes {config.scheduler.server_max_urls} of them at most"
 
 
 def judge_unknown(crawl: CrawlFolder, subject: Subject, facts: dict, newest: int | None, config: Config) -> tuple[str, str]:
@@ -150,7 +169,10 @@ def judge_unknown(crawl: CrawlFolder, subject: Subject, facts: dict, newest: int
         return "never seen", "this crawl has had no cycle yet"
     link = next((link for link in facts["links"] if link["page"]), None)
     cycle = link["cycle"] if link else newest
-    more = ("--page", link["page"], "--depth", str(url_history.find_depth(crawl.path, cycle, link["page"]))) if link else ()
+    more = ()
+    if link:
+        depth = url_history.find_depth(crawl.path, cycle, link["page"])
+        more = ("--page", link["page"], "--depth", str(depth), *(f"--kind={kind}" for kind in link["kinds"]))
     judged = ask_scope(crawl.path, cycle, subject.url, *more)
     facts["judged"] = {"cycle": cycle, **judged}
     facts["rejected_of_server"] = count_rejected(crawl.path, server_of(subject.url))
@@ -158,11 +180,12 @@ def judge_unknown(crawl: CrawlFolder, subject: Subject, facts: dict, newest: int
         kind = "a trap" if judged["is_trap"] else "out of scope"
         return "rejected", f"by the rules of cycle {cycle} it is {kind}: {judged['rule']} (docs/scope.md)"
     if facts["links"]:
-        follow = read_plan(crawl.path, cycle).config.extractor.follow
+        extractor = read_plan(crawl.path, cycle).config.extractor
+        follow = extractor.follow + extractor.requisites
         nofollow = all(link["nofollow"] for link in facts["links"])
         kinds = sorted({kind for link in facts["links"] for kind in link["kinds"]})
         cause = "its links are nofollow" if nofollow else f"links of kind {', '.join(kinds)} are not followed" if not set(kinds) & set(follow) else "no rule tells why"
-        return "not followed", f"{cause} ([extractor] obey_nofollow, follow)"
+        return "not followed", f"{cause} ([extractor] obey_nofollow, follow, requisites)"
     return "never seen", f"no page that was read leads to it by links that are kept; the rules of cycle {cycle} would take it"
 
 
@@ -206,23 +229,31 @@ def tell(facts: dict, crawl: Path) -> list[str]:
         lines.append(f"linked    by {link['page'] or 'robots.txt of a server'} in cycle {link['cycle']} ({how})" + (f": {link['anchor']}" if link["anchor"] else ""))
     events = facts.get("events", [])
     for event in [event for event in events if event["event"] in ("seeded", "found")][:1]:
-        lines.append(f"found     first by cycle {event['cycle']} (commit {event['commit']}), " + ("as a seed" if event["event"] == "seeded" else f"{event['depth']} hops from a seed"))
+        lines.append(f"found     first by cycle {event['cycle']} (commit {event['commit']}), " + ("as a seed" if event["event"] == "seeded" else f"{count(event['depth'], 'hop')} from a seed"))
     for event in [event for event in events if event["event"] == "asked"]:
-        lines.append(f"asked     in cycle {event['cycle']}, {moment(event['fetched_at_ms'])}: {event['outcome']} {event['reason'] or event['status']}, {event['attempts']} requests")
+        what, at_ms = event["reason"] or event["status"], event.get("failed_at_ms", event["fetched_at_ms"])
+        asked_of = f" of {event['address']}" if event.get("address") else ""
+        lines.append(f"asked     in cycle {event['cycle']}, {moment(at_ms)}: {event['outcome']} {what}, "
+                     f"{count(event['attempts'], 'request')}{asked_of}")
+        lines += [f"          {event['message']}"] if event.get("message") else []
     if known := facts.get("known"):
         server = known["server"]
-        lines.append(f"state     {known['state'].replace('_', ' ')}, depth {known['depth']}, {known['links_in']} links in; block {facts['block']}, generation {known['generation']}")
-        lines.append(f"server    {server['server']}: {server['known']} URLs known, {server['collected']} collected, {server['waiting']} waiting, {server['failures']} failures in a row")
+        lines.append(f"state     {known['state'].replace('_', ' ')}, depth {known['depth']}, {count(known['links_in'], 'link')} in; block {facts['block']}, generation {known['generation']}")
+        lines.append(f"server    {server['server']}: {count(server['known'], 'URL')} known, {server['collected']:,} collected, {server['waiting']:,} waiting, {count(server['failures'], 'failure')} in a row")
+        if server["last_failure_reason"]:
+            lines.append(f"          {'given up; ' * server['given_up']}last failure: {tell_failure(server)}")
     if robots := facts.get("robots"):
         lines.append(f"robots    {'allows it' if robots['allows'] else 'forbids it'}: {robots['rule']}")
     if page := facts.get("page"):
         file = f"{names.cycle(facts['known']['collected']['cycle'])}/{names.FETCHER}/{page['file']}"
+        if page["trouble"]:
+            lines.append(f"trouble   {explain(page['trouble'])} ({page['trouble']})")
         lines.append(f"page      {file} at byte {page['offset']}: bin/show --crawl {crawl} {file} --at {page['offset']}")
     if facts.get("rejected_of_server"):
-        lines.append("rejected  links to its server, by rule: " + ", ".join(f"{rule} {number}" for rule, number in facts["rejected_of_server"].items()))
+        lines.append("rejected  links to its server, by rule: " + ", ".join(f"{rule} {number:,}" for rule, number in facts["rejected_of_server"].items()))
     missing = [event["file"] for event in events if event["event"] == "missing"]
     if missing:
-        lines.append(f"note      {len(missing)} tables were not kept and are not in this account, the first {missing[0]}")
+        lines.append(f"note      {count(len(missing), 'table')} not kept, and so not in this account; the first: {missing[0]}")
     return lines
 
 

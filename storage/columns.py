@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from storage.arrays import open_array
-from storage.errors import Damaged
+from storage.errors import Damaged, naming
 from storage.frame_index import pack_index, read_index
 from storage.frames import Broken, Members, TooLong, Torn, Zstd
 
@@ -33,18 +33,22 @@ class PlainWriter:
     def __init__(self, path: Path, dtype: str):
         self._dtype = np.dtype(dtype)
         self._rows = 0
+        self._path = path
         self._file = open(path, "xb")
         self._file.write(bytes(HEAD_BYTES))
 
     def append(self, rows: np.ndarray) -> None:
         self._rows += len(rows)
-        if len(rows):
+        if not len(rows):
+            return
+        with naming(self._path):
             self._file.write(np.ascontiguousarray(rows, self._dtype).view(np.uint8).data)
 
     def close(self) -> None:
-        self._file.seek(0)
-        self._file.write(head_of(self._dtype, self._rows))
-        self._file.close()
+        with naming(self._path):
+            self._file.seek(0)
+            self._file.write(head_of(self._dtype, self._rows))
+            self._file.close()
 
 
 class PackedWriter:
@@ -93,7 +97,7 @@ class PackedWriter:
             self._pack(self._pending_rows)
         head = self._zstd.compress(head_of(self._dtype, self._rows))
         starts = np.cumsum([len(head), *map(len, self._frames)])[:-1].tolist()
-        with open(self._path, "xb") as file:
+        with naming(self._path), open(self._path, "xb") as file:
             file.write(head)
             file.writelines(self._frames)
             file.write(pack_index(starts))

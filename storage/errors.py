@@ -1,5 +1,7 @@
 """What can be wrong with a file, said so that a person can find the place."""
 
+from contextlib import contextmanager
+
 
 class Damaged(Exception):
     """A file is not what its manifest, its checksum or its format says."""
@@ -17,3 +19,14 @@ class UnknownFormat(Exception):
 
     def __init__(self, path, found, expected):
         super().__init__(f"{path}: format version {found}, this program reads version {expected}")
+
+
+@contextmanager
+def naming(path):
+    """Adds the path to an OSError that names none, as those of write() and fsync() do not."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise

@@ -14,6 +14,7 @@ ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 DICTIONARY_MAGIC = b"\x37\xa4\x30\xec"  # RFC 8878 5: how a dictionary itself begins
 SKIPPABLE_MAGIC = 0x184D2A50  # RFC 8878 3.1.2: decoders pass over such frames; there are 16 of them
 DICTIONARY_FRAME_MAGIC = 0x184D2A5D  # the one of them that holds a file's dictionary
+_ZSTD_NUMBER = int.from_bytes(ZSTD_MAGIC, "little")
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_WINDOW = 31  # zlib's number for 'gzip wrapper, 32 KiB window'
 DICTIONARY_MAX_BYTES = 8 << 20  # the most that the IIPC's form asks readers to take
@@ -263,23 +264,47 @@ def read_dictionary_frame(data: memoryview) -> tuple[bytes | None, int]:
     return content, end
 
 
-def read_frames(data: bytes, most_bytes: int) -> bytes | None:
-    """The first `most_bytes` of zstd frames that follow each other, up to where they end or break; none where nothing came.
+def read_frames(data: bytes, most_bytes: int) -> tuple[bytes, bool]:
+    """The first `most_bytes` of zstd frames that follow each other, up to where they end or break; whether that is all.
 
-    A frame that needs a dictionary, or a larger window than WINDOW_MAX_BYTES, is broken.
+    A frame that needs a dictionary, or a larger window than WINDOW_MAX_BYTES, is broken. What follows and is no frame
+    is left out.
     """
-    content = bytearray()
+    content, is_broken = bytearray(), False
     try:
         read_stream(open_stream(data), content, most_bytes, _STEP)
     except zstandard.ZstdError:
         # What a call decodes before it fails is lost: once more by the same steps, and on byte by byte.
+        is_broken = True
         stream = open_stream(data)
         try:
             read_stream(stream, bytearray(), len(content), _STEP)
             read_stream(stream, content, most_bytes, 1)
         except zstandard.ZstdError:
-            return bytes(content) or None
-    return bytes(content)
+            pass
+    if len(content) >= most_bytes:
+        return bytes(content), False
+    end, is_torn = pass_frames(data)
+    if is_broken and 0 < end < len(data):
+        return read_frames(data[:end], most_bytes)  # it may have failed on what follows
+    return bytes(content), end > 0 and not is_broken and not is_torn
+
+
+def pass_frames(data: bytes) -> tuple[int, bool]:
+    """Where the frames end that the data begins with, by their sizes alone, and whether the last of them is torn."""
+    view, position = memoryview(data), 0
+    while position < len(view):
+        magic = magic_at(view, position)
+        if is_extension(magic):
+            position += _SKIPPABLE_HEAD_BYTES + magic_at(view, position + 4)
+        elif magic == _ZSTD_NUMBER:
+            try:
+                position = frame_end(view, position)
+            except Torn:
+                return len(view), True
+        else:
+            return position, False
+    return len(view), position > len(view)
 
 
 def open_stream(data: bytes) -> zstandard.ZstdDecompressionReader:

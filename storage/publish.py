@@ -16,17 +16,18 @@ from pathlib import Path
 
 import xxhash
 
-from storage.errors import Damaged, UnknownFormat
+from storage.errors import Damaged, UnknownFormat, naming
 
 MANIFEST = "manifest.json"
-FORMAT = 3  # of every file of a crawl folder
+FORMAT = 4  # of every file of a crawl folder
 ASIDE = ".aside-"  # names that start so are never published, and removed once no open plan owns them
 
 
 def sync_file(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        with naming(path):
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
@@ -50,7 +51,7 @@ def make_folder(path: Path) -> None:
 def write_aside(path: Path, content: bytes) -> Path:
     aside = path.with_name(f"{ASIDE}{os.getpid()}-{path.name}")
     aside.unlink(missing_ok=True)  # a leftover may be a second name of a published file: writing into it would tear that
-    with open(aside, "xb") as file:
+    with naming(path), open(aside, "xb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
@@ -191,11 +192,12 @@ def publishing(folder: Path, *, resume: bool = False, again: bool = False) -> It
         if not again:
             raise FileExistsError(errno.EEXIST, "already published", str(folder))
         unpublish(folder)
-    if folder.exists() and not resume:
-        shutil.rmtree(folder)
+    if os.path.lexists(folder) and not resume:
+        remove_tree(folder)
     make_folder(folder)
     manifest: dict = {}
-    yield manifest
+    with naming(folder):
+        yield manifest
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(ASIDE))
     for path in files:
         sync_file(path)
@@ -208,8 +210,17 @@ def publishing(folder: Path, *, resume: bool = False, again: bool = False) -> It
 
 def unpublish(folder: Path) -> None:
     """Removes a published folder: the manifest first, so that no moment shows a manifest without its files."""
-    if folder.exists():
+    if folder.is_dir() and not folder.is_symlink():
         (folder / MANIFEST).unlink(missing_ok=True)
         sync_folder(folder)  # also where the manifest was gone: a power cut must not bring it back without its files
-        shutil.rmtree(folder)
+    if os.path.lexists(folder):
+        remove_tree(folder)
         sync_folder(folder.parent)
+
+
+def remove_tree(path: Path) -> None:
+    """Removes a folder with all that it holds. Of a symbolic link it removes the link only, never what the link leads to."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()

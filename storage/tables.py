@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
 
-from storage.errors import Damaged, UnknownFormat
+from storage.errors import Damaged, UnknownFormat, naming
 from storage.publish import FORMAT, raise_if_not_there
 
 ROW_GROUP_ROWS = 8192  # the grain at which a reader may pick its slice
@@ -23,6 +23,7 @@ class TableWriter:
     """
 
     def __init__(self, path: Path, schema: pa.Schema, distinct: tuple[str, ...] = (), level: int = LEVEL):
+        self._path = path
         self._schema = schema.with_metadata({_FORMAT_KEY: str(FORMAT).encode()})
         dictionaries = [field.name for field in schema if field.name not in distinct] if distinct else True
         self._writer = pq.ParquetWriter(
@@ -38,13 +39,16 @@ class TableWriter:
         whole = self._rest_rows - self._rest_rows % ROW_GROUP_ROWS
         if whole:
             rows = pa.concat_tables(self._rest)
-            self._writer.write_table(rows.slice(0, whole).cast(self._schema), row_group_size=ROW_GROUP_ROWS)
+            with naming(self._path):
+                self._writer.write_table(rows.slice(0, whole).cast(self._schema), row_group_size=ROW_GROUP_ROWS)
             self._rest, self._rest_rows = [rows.slice(whole)], len(rows) - whole
 
     def close(self) -> None:
-        if self._rest_rows:
-            self._writer.write_table(pa.concat_tables(self._rest).cast(self._schema), row_group_size=ROW_GROUP_ROWS)
-        self._writer.close()
+        with naming(self._path):
+            if self._rest_rows:
+                rest = pa.concat_tables(self._rest).cast(self._schema)
+                self._writer.write_table(rest, row_group_size=ROW_GROUP_ROWS)
+            self._writer.close()
 
 
 def write_table(path: Path, table: pa.Table, distinct: tuple[str, ...] = ()) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from storage.compiled import compiled, copy_bytes
-from storage.errors import Damaged
+from storage.errors import Damaged, naming
 from storage.frame_index import pack_index, read_index
 from storage.frames import Broken, Members, TooLong, Torn, Zstd
 from storage.publish import raise_if_not_there
@@ -100,6 +100,7 @@ class SegmentWriter:
     """Appends lines, then blobs, to a new segment."""
 
     def __init__(self, path: Path, number: int):
+        self._path = path
         self._file = open(path, "xb")
         self._number = number
         self._zstd = Zstd()
@@ -140,7 +141,8 @@ class SegmentWriter:
             group = frames[start:start + FRAMES_AT_ONCE]
             for frame, count, packed in zip(group, counts[start:], self._zstd.compress_each([memoryview(frame) for frame in group])):
                 self._note_place()
-                self._file.write(packed)
+                with naming(self._path):
+                    self._file.write(packed)
                 self.lines += count
                 self._blobs_end += len(frame) if not count else 0
                 self._file_end += len(packed)
@@ -166,8 +168,9 @@ class SegmentWriter:
         if frame:
             self._write([b"".join(frame)], [0])
         self._note_place()
-        self._file.write(pack_index(*self._index))
-        self._file.close()
+        with naming(self._path):
+            self._file.write(pack_index(*self._index))
+            self._file.close()
         offsets = np.array(positions, np.uint64)
         return np.where(offsets < BLOBS_MAX_BYTES, np.uint64(self._number) << np.uint64(32) | offsets, NO_TEXT)
 

@@ -1,22 +1,16 @@
 """What the supervisor knows of a crawl: the log's state, and manifests, each read once."""
 
 import time
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from contract import names
-from contract.abandoned import read_abandoned_list
-from contract.aux_rows import may_hold, summarise
+from contract.aux_rows import may_hold
 from contract.blocks import interval
-from contract.config import Config
 from contract.crawl_folder import CrawlFolder, set_aside
-from contract.log import ABANDON, WITH_AUX, Entry, State, positions, read_entry, replay
+from contract.log import WITH_ROWS, Entry, State, positions, read_entry, replay
 from contract.plan import open_cycles
 from storage.errors import Damaged
 from storage.publish import read_manifest
-from storage.tables import column
 from supervise.turns import BlockView
 
 
@@ -24,11 +18,11 @@ class Books:
     def __init__(self, crawl: CrawlFolder):
         self.crawl = crawl
         self.log: State = replay(crawl.path, crawl.blocks_first)
-        self.stopped: set[int] = set()  # blocks that a damaged file holds up
+        self.stopped: set[int] = set()  # blocks that this run leaves alone: a damaged file or a dying stage holds them up
+        self.damage: list[str] = []  # what this run found damaged, in words
         self.aux_kept_from = 0  # position before which no AUX but those of seeds is left
         self._figures: dict[tuple[int, int], dict] = {}
         self._aux: dict[int, dict] = {}  # cycle -> summary of its AUX
-        self._lists: dict[int, dict] = {}  # abandoned cycle -> summary of its list
 
     @property
     def path(self) -> Path:
@@ -59,25 +53,14 @@ class Books:
         return self._figures[block, generation]
 
     def aux(self, entry: Entry) -> dict | None:
-        """The summary of the AUX of an entry's cycle, none where its kind has none."""
-        if entry.kind in WITH_AUX and entry.cycle not in self._aux:
+        """The summary of the table that an entry's cycle has for blocks, none where its kind has none."""
+        if entry.kind in WITH_ROWS and entry.cycle not in self._aux:
             folder = self.path / names.cycle(entry.cycle) / names.VERIFIER
             try:
                 self._aux[entry.cycle] = read_manifest(folder)["aux"]
             except FileNotFoundError:
-                raise Damaged(folder / names.MANIFEST, "expected the manifest of a committed AUX, found none") from None
+                raise Damaged(folder / names.MANIFEST, "expected the manifest of a committed cycle, found none") from None
         return self._aux.get(entry.cycle)
-
-    def has_abandoned(self, block: int) -> bool:
-        """Whether the block has yet to count URLs of an abandoned list as failed."""
-        low, high = interval(block, self.log.blocks)
-        entries = [entry for entry in self.log.entries[self.log.seen.get(block, 0):] if entry and entry.kind == ABANDON and entry.parents]
-        return any(may_hold(self._abandoned(entry.cycle), low, high) for entry in entries)
-
-    def _abandoned(self, cycle: int) -> dict:
-        if cycle not in self._lists:
-            self._lists[cycle] = summarise(np.sort(column(read_abandoned_list(self.path, cycle), "domain_key")))
-        return self._lists[cycle]
 
     def is_pending(self, block: int) -> bool:
         low, high = interval(block, self.log.blocks)
@@ -93,9 +76,11 @@ class Books:
                 figures = self.figures(block)
             except Damaged as error:
                 set_aside(self.path, Path(error.path), str(error))
+                if block not in self.stopped:
+                    self.damage.append(f"{error}: block {block} is held up, see bin/status --crawl {self.path}")
                 self.stopped.add(block)
             views.append(BlockView(
-                block=block, last_turn=self.log.last_turn.get(block, -1), pending=self.is_pending(block), abandoned=self.has_abandoned(block),
+                block=block, last_turn=self.log.last_turn.get(block, -1), pending=self.is_pending(block),
                 free=block not in self.stopped and block not in held,
                 **{name: figures[name] for name in names_of_figures if name in figures},
             ))
@@ -104,10 +89,3 @@ class Books:
 
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def resolved(config: Config) -> Config:
-    """The configuration with paths that hold whatever the working folder of a stage is."""
-    if not config.fetcher.hosts_file:
-        return config
-    return replace(config, fetcher=replace(config.fetcher, hosts_file=str(Path(config.fetcher.hosts_file).resolve())))

@@ -8,7 +8,7 @@
 Stopping is clean: the stage in progress ends or is abandoned, nothing half-made is visible, and the
 same command goes on where it stopped. So does it after kill -9 or a power cut. When all that waits
 is due later, it sleeps until then; when nothing waits at all, it ends if a number of cycles,
-pages or bytes was given, and else waits for seeds.
+pages or bytes was given, and else waits for seeds. --config, --set and --yes: see bin/run-cycle --help.
 
 Example: bin/crawl --crawl mine --max-hours 8
 """
@@ -18,8 +18,10 @@ import time
 
 import trio
 
-from contract.command import add_configuration, at_least, given, load_configuration, make_parser, run
+from contract.command import at_least, make_parser, run
+from contract.units import count, size
 from supervise.books import now_ms
+from supervise.replacement import add_replacement
 from supervise.ring import Ring
 from supervise.session import Session
 from supervise.turns import Done, Sleep
@@ -31,18 +33,18 @@ INBOX_LOOK_S = 5.0  # how long seeds left in the inbox of an idle crawl wait at 
 def main() -> int:
     parser = make_parser(NAME, __doc__)
     parser.add_argument("--cycles", type=at_least(1), metavar="N", help="stop after N turns that fetch")
-    parser.add_argument("--max-pages", type=at_least(1), metavar="N", help="stop at N pages, never more")
+    parser.add_argument("--max-pages", type=at_least(1), metavar="N", help="stop at N pages, never more; a cycle that is open already is finished first")
     parser.add_argument("--max-bytes", type=at_least(1), metavar="N", help="stop after the cycle that passes N bytes of answers")
     parser.add_argument("--max-hours", type=at_least(0.0), metavar="H", help="stop after the cycle in which H hours end")
     parser.add_argument("--until-done", action="store_true", help="stop when nothing is waiting")
     parser.add_argument("--quiet", action="store_true", help="print errors only")
-    add_configuration(parser)
+    add_replacement(parser)
     arguments = parser.parse_args()
-    session = Session(arguments.crawl, load_configuration(arguments), arguments.quiet, given(arguments))
+    session = Session(arguments)
     code = session.run(lambda ring: turn_on(ring, session, arguments))
     session.say("stopped; the same command goes on" if session.stopped else session.word)
     session.summarise()
-    session.say(f"next: bin/status --crawl {arguments.crawl}, bin/check --crawl {arguments.crawl}")
+    session.suggest(f"bin/status --crawl {arguments.crawl}", f"bin/check --crawl {arguments.crawl}")
     return code
 
 
@@ -53,11 +55,11 @@ async def turn_on(ring: Ring, session: Session, limits) -> str:
     while True:
         pages_left = limits.max_pages - tally.answered if limits.max_pages is not None else None
         if limits.cycles is not None and tally.cycles >= limits.cycles:
-            return f"{limits.cycles} cycles done"
+            return f"{count(limits.cycles, 'cycle')} done"
         if pages_left is not None and pages_left <= 0:
-            return f"{tally.answered} pages: --max-pages reached"
+            return f"{count(tally.answered, 'page')}: --max-pages reached"
         if limits.max_bytes is not None and tally.bytes >= limits.max_bytes:
-            return f"{tally.bytes} bytes: --max-bytes reached"
+            return f"{size(tally.bytes)}: --max-bytes reached"
         if time.monotonic() >= end:
             return "--max-hours reached"
         result = await ring.turn(pages_max=pages_left)

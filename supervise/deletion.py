@@ -1,13 +1,12 @@
 """Removes what nothing needs any more (rule 7), and at start-up what a crash left half-made (rule 8)."""
 
-import shutil
 from pathlib import Path
 
 from contract import names
 from contract.aux_rows import may_hold
 from contract.blocks import interval
-from contract.log import ABANDON, GROW, SEED
-from storage.publish import ASIDE, is_published, read_manifest, sync_folder, unpublish
+from contract.log import ABANDON, CRAWL, FROM_INBOX, GROW
+from storage.publish import ASIDE, is_published, read_manifest, remove_tree, sync_folder, unpublish
 from supervise.books import Books
 
 
@@ -57,14 +56,15 @@ def delete_texts(books: Books, kept: dict[int, list[int]], open_cycles: set[int]
 
 
 def delete_aux(books: Books, kept: dict[int, list[int]]) -> None:
-    """A seed's AUX stays: it is the only copy of what the operator gave."""
+    """What an operator gave stays, seeds and decisions: a block that is made anew needs it."""
     needs = [need for block, generations in kept.items() for need in needs_of(books, block, generations)]
     for position in range(books.aux_kept_from, books.log.length):
         entry = books.log.entries[position]
-        if entry is None or entry.kind == SEED:
+        if entry is None or entry.kind in FROM_INBOX:
             continue
-        aux = books.aux(entry)
-        if aux and not any(position >= seen and may_hold(aux, low, high) for low, high, seen in needs):
+        behind = [(low, high) for low, high, seen in needs if position >= seen]
+        aux = books.aux(entry) if behind else None  # what all have absorbed need not be looked at
+        if entry.kind == CRAWL and not any(may_hold(aux, low, high) for low, high in behind):
             (books.path / names.cycle(entry.cycle) / names.VERIFIER / names.AUX).unlink(missing_ok=True)
     books.aux_kept_from = min((seen for _, _, seen in needs), default=0)  # all before it are gone: not looked at again
 
@@ -90,7 +90,7 @@ def remove_garbage(books: Books) -> None:
                 unpublish(folder)
         elif is_abandoned(books, cycle):  # of a committed cycle, a stage without a manifest is damage, not garbage
             for stage in names.STAGES:
-                if not is_published(folder / stage):
+                if not is_published(folder / stage) and not has_pages(folder / stage):
                     unpublish(folder / stage)
     for block in range(books.log.blocks + 1):
         for number in names.numbered(folder_of_block(books, block)):
@@ -100,12 +100,17 @@ def remove_garbage(books: Books) -> None:
                     continue  # not garbage but damage, which the reader of it will name
                 unpublish(generation)
     for leftover in books.path.glob("coletor-repair-*"):
-        shutil.rmtree(leftover)
+        remove_tree(leftover)
 
 
 def is_abandoned(books: Books, cycle: int) -> bool:
     position = books.log.cycles.get(cycle)
     return position is not None and books.log.entries[position].kind == ABANDON
+
+
+def has_pages(folder: Path) -> bool:
+    """Whether a fetcher's folder holds pages, published or not."""
+    return (folder / names.PAGES).is_dir() and any((folder / names.PAGES).iterdir())
 
 
 def remove_asides(folder: Path) -> None:

@@ -1,6 +1,8 @@
 """The demonstration: a web of some hundred servers on loopback, crawled to its end."""
 
+import fcntl
 import json
+import os
 import subprocess
 import sys
 import time
@@ -9,13 +11,14 @@ from pathlib import Path
 from contract import config as configuration
 from contract import names
 from contract.crawl_folder import create
-from contract.errors import EX_TEMPFAIL, TryLater
+from contract.errors import EX_TEMPFAIL, Locked, TryLater
 from contract.log import CRAWL, replay
+from contract.lines import say
+from contract.units import count, duration, size
 from storage.publish import read_manifest
 from supervise.crawl import turn_on
 from supervise.seed import leave
 from supervise.session import Session
-from supervise.tally import size
 
 FOLDER = Path("demo")
 WEB_SEED = 1
@@ -65,28 +68,39 @@ def run(arguments) -> int:
     folder = FOLDER
     crawl, web = folder / "crawl", folder / "web"
     web.mkdir(parents=True, exist_ok=True)
+    hold_folder(folder)
     settings = folder / "pipeline.toml"
     began = time.monotonic()
     server = start_web(web)
     try:
         ready = json.loads((web / "ready.json").read_bytes())
-        settings.write_text(SETTINGS.format(hosts=(web / "hosts").resolve()))
-        config = configuration.load(settings, arguments.set)
+        settings.write_text(SETTINGS.format(hosts="web/hosts"))
         if not (crawl / names.CRAWL).exists():
-            create(crawl, config.blocks.first)
+            create(crawl, configuration.load(settings, arguments.set).blocks.first, config=configuration.load(settings))
             leave(crawl, ready["seeds"])
-        print(f"a web of {ready['servers']} servers listens on loopback, port {ready['port']}; "
-              f"crawling it into {crawl} (stop with Ctrl-C; the same command goes on)", file=sys.stderr)
-        session = Session(crawl, config, arguments.quiet)
+        if not arguments.quiet:
+            say(f"a web of {count(ready['servers'], 'server')} listens on loopback, port {ready['port']}; "
+                f"crawling it into {crawl} (stop with Ctrl-C; the same command goes on)", sys.stderr)
+        arguments.crawl, arguments.config, arguments.yes = crawl, settings, True  # the folder may have been moved
+        session = Session(arguments)
         code = session.run(lambda ring: turn_on(ring, session, Limits))
     finally:
         server.stdin.close()
         server.wait()
     if session.stopped:
-        print("interrupted; bin/run-cycle --demo goes on where it stopped", file=sys.stderr)
+        say("interrupted; bin/run-cycle --demo goes on where it stopped", sys.stderr)
         return EX_TEMPFAIL
     tell(session, folder, crawl, time.monotonic() - began)
     return code
+
+
+def hold_folder(folder: Path) -> None:
+    """Keeps other demonstrations out of the folder until this process ends: they would start the same web on its port."""
+    try:
+        fcntl.flock(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Locked(f"a demonstration is running in {folder.resolve()} already: wait until it has ended, or start another "
+                     "one in another folder") from None
 
 
 def start_web(state: Path) -> subprocess.Popen:
@@ -120,12 +134,13 @@ def tell(session: Session, folder: Path, crawl: Path, seconds: float) -> None:
         return
     counts = {cycle: read_manifest(crawl / names.cycle(cycle) / names.FETCHER)["counts"] for cycle in cycles}
     total = {name: sum(count[name] for count in counts.values()) for name in ("answered", "bytes", "failed", "refused")}
-    print(f"{total['answered']} pages ({size(total['bytes'])}) in {len(cycles)} cycles, {total['failed']} failed attempts, {total['refused']} refused by "
-          f"robots.txt; {log.blocks} blocks, {log.length} commits; this run: {session.display.tally.cycles} cycles, {seconds:.0f} s")
+    say(f"{count(total['answered'], 'page')} ({size(total['bytes'])}) in {count(len(cycles), 'cycle')}, {count(total['failed'], 'failed attempt')}, "
+        f"{total['refused']:,} refused by robots.txt; {count(log.blocks, 'block')}, {count(log.length, 'commit')}; "
+        f"this run: {count(session.display.tally.cycles, 'cycle')}, {duration(seconds)}")
     print(f"(remove {folder}/ to begin anew)")
     richest = crawl / names.cycle(max(cycles, key=lambda cycle: counts[cycle]["answered"]))
     places = {
-        crawl / names.LOG: "one small file a commit: the only truth",
+        crawl / names.LOG: "one small file per commit: the only truth",
         richest / names.FETCHER: "pages, as WARC records",
         richest / names.EXTRACTOR: "tables of URLs, metadata and links, as Parquet",
         crawl / names.GENERATIONS: "every known URL, by block",
@@ -141,4 +156,5 @@ try next
   bin/check --crawl {crawl}
   bin/show {richest / names.EXTRACTOR / names.METADATA}
   bin/show {richest / names.FETCHER / names.PAGES}/00000.warc.zst
-  bin/seed --crawl mine https://your.site/ && bin/run-cycle --crawl mine --set fetcher.contact=https://your.site/crawler""")
+  bin/seed --crawl mine --set fetcher.contact=https://your.site/crawler https://your.site/
+  bin/run-cycle --crawl mine""")

@@ -2,7 +2,6 @@
 
 import sys
 import time
-from datetime import datetime
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -10,8 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from contract import names
-from contract.plan import CRAWL
-from supervise.tally import Tally, size
+from contract.config import Config
+from contract.crawl_config import encode_value, find_differences
+from contract.plan import CRAWL, SEED
+from contract.terminal import beneath, make_plain
+from contract.units import count, duration, moment, size
+from supervise.deaths import name_exit
+from supervise.tally import Tally
 
 LINE_EVERY_S = 10.0
 VERBS = {names.SCHEDULER: "scheduling", names.FETCHER: "fetching", names.EXTRACTOR: "extracting", names.VERIFIER: "verifying"}
@@ -20,10 +24,12 @@ VERBS = {names.SCHEDULER: "scheduling", names.FETCHER: "fetching", names.EXTRACT
 class Display:
     """Takes the events of the ring and the progress of its stages."""
 
-    def __init__(self, quiet: bool):
+    def __init__(self, quiet: bool, config: Config):
+        self._config = config  # of this run
         self.tally = Tally()
         self._quiet = quiet
-        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        # Lines are broken at the width of a terminal, and only there.
+        self._console = Console(file=beneath(sys.stderr), highlight=False, soft_wrap=not sys.stderr.isatty())
         self._began = self._told_at = time.monotonic()
         self._plan = None
         self._stage = "starting"
@@ -32,7 +38,9 @@ class Display:
         self.memory_bytes = lambda: 0  # of the stage that runs
         self._live = None
         if sys.stderr.isatty() and not quiet:
-            self._live = Live(console=self._console, get_renderable=self._render, refresh_per_second=4, transient=True)
+            # Not through rich: whatever else is printed meanwhile must pass the guard of the terminal.
+            self._live = Live(console=self._console, get_renderable=self._render, refresh_per_second=4, transient=True,
+                              redirect_stdout=False, redirect_stderr=False)
 
     def __enter__(self):
         if self._live:
@@ -55,12 +63,12 @@ class Display:
 
     def line(self, text: str) -> None:
         """A line of a stage's standard error: always shown, it is a warning or an error."""
-        self._console.print(Text(text))
+        self._console.print(Text(make_plain(text)))
 
     def _say(self, text: str) -> None:
         self._told_at = time.monotonic()
         if not self._quiet:
-            self._console.print(Text(text))
+            self._console.print(Text(make_plain(text)))
 
     def _on_plan(self, plan) -> None:
         self._plan, self._figures = plan, {}
@@ -68,6 +76,9 @@ class Display:
     def _on_resume(self, plan) -> None:
         self._plan, self._figures = plan, {}
         self._say(f"cycle {plan.cycle} ({plan.kind}) was interrupted: going on with it")
+        for difference in find_differences(self._config, plan.config):
+            self._say(f"cycle {plan.cycle} keeps its plan's {difference.name} = {encode_value(difference.after)} "
+                      f"(now {encode_value(difference.before)})")
 
     def _on_stage(self, stage: str, plan) -> None:
         self._plan, self._stage, self._figures = plan, stage, {}
@@ -75,34 +86,39 @@ class Display:
 
     def _on_sleep(self, until_ms: int | None) -> None:
         """Told every few seconds while it lasts; said once."""
-        due = "until seeds come" if until_ms is None else f"until {datetime.fromtimestamp(until_ms / 1000):%Y-%m-%d %H:%M:%S}"
+        due = "until seeds come" if until_ms is None else f"until {moment(until_ms)}"
         if self._stage != f"nothing is due {due}":
             self._plan, self._figures, self._stage = None, {}, f"nothing is due {due}"
             self._say(self._stage)
 
-    def _on_seeds(self, taken: int) -> None:
-        self._say(f"{taken} seeds taken in")
+    def _on_taken(self, counts: dict) -> None:
+        if counts["kind"] == SEED:
+            self._say(f"{count(counts['new'], 'seed')} taken in")
+        else:
+            self._say(f"reconsidered: {count(counts['urls'], 'URL')} and {count(counts['servers'], 'server')}")
 
     def _on_retry(self, stage: str, code: int, wait_s: float) -> None:
-        cause = f"signal {-code}" if code < 0 else f"exit code {code}"
-        self.line(f"{stage} ended with {cause}; again in {wait_s:g} s")
+        self.line(f"{stage} ended by {name_exit(code)}; again in {duration(wait_s)}")
+
+    def _on_held(self, plan, reason: str) -> None:
+        self.line(f"cycle {plan.cycle} of block {plan.block} is held for the rest of this run: {reason}; other blocks go on")
 
     def _on_held_up(self, plan) -> None:
         self.line(f"cycle {plan.cycle} of block {plan.block} is held up by a damaged file; other blocks go on")
 
     def _on_abandoned(self, plan, reason: str) -> None:
-        self.line(f"cycle {plan.cycle} abandoned: {reason}")
+        self.line(f"cycle {plan.cycle} abandoned, no URL is charged: {reason}")
 
     def _on_committed(self, plan, report: dict) -> None:
         self.tally.add(plan.kind, report)
         merged = report.get(names.VERIFIER, {})
         if plan.kind == CRAWL:
             fetched = report[names.FETCHER]
-            self._say(f"cycle {plan.cycle} block {plan.block}/{plan.blocks}: {fetched['answered']} pages, {size(fetched['bytes'])}, "
-                      f"{fetched['failed']} failed, {fetched['refused']} refused, {fetched['not_reached']} not reached; "
-                      f"{merged['new']} new URLs, {merged['waiting']} waiting in the block")
+            self._say(f"cycle {plan.cycle} block {plan.block}/{plan.blocks}: {count(fetched['answered'], 'page')}, {size(fetched['bytes'])}, "
+                      f"{fetched['failed']:,} failed, {fetched['refused']:,} refused, {fetched['not_reached']:,} not reached; "
+                      f"{count(merged['new'], 'new URL')}, {merged['waiting']:,} waiting in the block")
         elif plan.kind == "grow":
-            self._say(f"block {plan.block} split in two: {plan.blocks + 1} blocks")
+            self._say(f"block {plan.block} split in two: {count(plan.blocks + 1, 'block')}")
 
     def _where(self) -> str:
         if self._plan is None:
@@ -114,12 +130,12 @@ class Display:
         parts = []
         if "pages" in figures:
             seconds = max(time.monotonic() - self._stage_began, 0.001)
-            of = f" of {figures['listed']}" if "listed" in figures else ""
-            parts.append(f"{figures['pages']}{of} pages, {figures['pages'] / seconds:.0f}/s")
+            of = f"{figures['pages']:,} of " if "listed" in figures else ""
+            parts.append(f"{of}{count(figures.get('listed', figures['pages']), 'page')}, {figures['pages'] / seconds:.0f}/s")
         if "bytes" in figures:
             parts.append(size(figures["bytes"]))
         if "servers" in figures:
-            parts.append(f"{figures['servers']} servers active")
+            parts.append(f"{count(figures['servers'], 'server')} active")
         errors = figures.get("errors")
         if isinstance(errors, dict) and errors:
             parts.append("errors " + " ".join(f"{kind} {number}" for kind, number in sorted(errors.items())))
@@ -129,7 +145,8 @@ class Display:
         seconds = time.monotonic() - self._began
         tally = self.tally
         table = Table.grid(padding=(0, 2))
-        table.add_row("now", f"{self._where()}  {self._figures_text()}  [{size(self.memory_bytes())} of memory]")
-        table.add_row("run", f"{tally.cycles} cycles, {tally.answered} pages, {tally.answered / max(seconds, 1):.0f}/s, "
-                             f"{size(tally.bytes)}, {tally.failed} failed, {tally.refused} refused, {seconds:.0f} s")
+        now = f"{self._where()}  {self._figures_text()}  [{size(self.memory_bytes())} of memory]"
+        table.add_row("now", Text(make_plain(now)))
+        table.add_row("run", f"{count(tally.cycles, 'cycle')}, {count(tally.answered, 'page')}, {tally.answered / max(seconds, 1):.0f}/s, "
+                             f"{size(tally.bytes)}, {tally.failed:,} failed, {tally.refused:,} refused, {duration(round(seconds))}")
         return Group(table)

@@ -10,12 +10,12 @@ text, and the AUX that it had not yet absorbed are there: [blocks] keep_generati
 Commits before the first generation can always be forked at, for seeds are kept: that is the crawl begun anew.
 
 The new crawl has its own crawl id and the same keys. It has the pages and tables of all cycles up to
-that commit; cycles that are still open, seeds that wait in inbox/, the lock and the politeness slots
-stay behind. Files are hard links where that is possible, for nothing published is ever written again,
+that commit, and the crawl's configuration; cycles that are still open, seeds that wait in inbox/, the
+lock and the politeness slots stay behind. Files are hard links where that is possible, for nothing published is ever written again,
 else copies whose checksums are verified. The crawl may be running: no lock is taken. NEWDIR appears
 whole or not at all; what a killed fork left beside it is cleared by the next one to the same NEWDIR.
 
-Example: bin/fork --crawl demo/crawl --at 12 /tmp/other && bin/check --crawl /tmp/other
+Example: bin/fork --crawl demo/crawl /tmp/other && bin/check --crawl /tmp/other
 """
 
 import errno
@@ -25,19 +25,20 @@ import secrets
 import shutil
 import sys
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 
 from contract import names
 from contract.command import at_least, make_parser, run
+from contract.crawl_config import read_crawl_config, write_crawl_config
 from contract.crawl_folder import CrawlFolder, is_same_file, notes_of_damage, open_folder, set_aside
 from contract.errors import BadInput, Locked, TryLater, Usage
 from contract.log import Entry, State
+from contract.lines import say
+from contract.units import count, moment, size
 from storage.errors import Damaged
-from storage.publish import ASIDE, FORMAT, encode_json, put_if_absent, read_json, read_manifest, sync_file, sync_folder, verify
+from storage.publish import ASIDE, FORMAT, describe, encode_json, put_if_absent, read_json, read_manifest, sync_file, sync_folder, verify
 from supervise.books import now_ms
 from supervise.kept import Position, Shelf, look_at_positions, planned_at_ms, read_entries, state_after
-from supervise.tally import size
 
 NAME = "fork"
 # Where a second name cannot be given: other file system, none with links, somebody else's file, a file of too many names.
@@ -70,8 +71,8 @@ def main() -> None:
         fork.make(aside, at)
         sync_folders(aside)
         rename_over(aside, target)
-    print(f"{arguments.target}: a crawl of {at + 1} commits; {fork.linked} files linked, {fork.copied} copied ({size(fork.copied_bytes)})")
-    print(f"next: bin/check --crawl {arguments.target}, bin/crawl --crawl {arguments.target} with the crawl's --config")
+    say(f"{arguments.target}: a crawl of {count(at + 1, 'commit')}; {count(fork.linked, 'file')} linked, {fork.copied:,} copied ({size(fork.copied_bytes)})")
+    print(f"next: bin/check --crawl {arguments.target}\n      bin/crawl --crawl {arguments.target}")
 
 
 def print_positions(crawl: CrawlFolder, positions: list[Position]) -> None:
@@ -79,11 +80,11 @@ def print_positions(crawl: CrawlFolder, positions: list[Position]) -> None:
     for position in kept:
         entry = position.entry
         at_ms = planned_at_ms(crawl.path, entry.cycle) if entry else None
-        planned = f"{datetime.fromtimestamp(at_ms / 1000):%Y-%m-%d %H:%M:%S}" if at_ms is not None else "-"
+        planned = moment(at_ms) if at_ms is not None else "-"
         what = f"{entry.kind} of cycle {entry.cycle}" + "".join(f", block {block}" for block in entry.parents) if entry else "void"
-        print(f"commit {position.number:8d}  planned {planned:19s}  {position.blocks} blocks  {what}")
+        say(f"commit {position.number:8d}  planned {planned:23s}  {count(position.blocks, 'block')}  {what}")
     lacking = [position for position in positions if position.lack]
-    print(f"{len(kept)} of {len(positions)} commits can be forked at" + ("" if not lacking else
+    say(f"{len(kept):,} of {count(len(positions), 'commit')} can be forked at" + ("" if not lacking else
           f"; the last that cannot is {lacking[-1].number}: {lacking[-1].lack}. [blocks] keep_generations keeps more from now on"))
 
 
@@ -95,7 +96,7 @@ def last_kept(crawl: CrawlFolder, entries: list[Entry]) -> int:
         return last
     kept = [position.number for position in look_at_positions(crawl, entries) if not position.lack]
     if kept:
-        print(f"{NAME}: commit {last} cannot be forked at, {lack}; taking commit {kept[-1]}", file=sys.stderr)
+        say(f"{NAME}: commit {last} cannot be forked at, {lack}; taking commit {kept[-1]}", sys.stderr)
     return kept[-1] if kept else last
 
 
@@ -127,13 +128,16 @@ class Fork:
             raise TryLater(f"{error.filename} was there and is gone: a run works in {self._crawl.path} and deleted it; try again, with a later commit") from None
         for position in range(self._log.length):
             self._take(Path(names.LOG) / names.log_entry(position))
-        for name in (names.SUFFIX_LIST, names.DICTIONARY):  # small, and named by no manifest: copies
-            if (self._crawl.path / name).exists():
-                put_if_absent(aside / name, (self._crawl.path / name).read_bytes())
+        put_if_absent(aside / names.SUFFIX_LIST, self._crawl.suffix_list)
+        if (self._crawl.path / names.DICTIONARY).exists():  # small, and named by no manifest: a copy
+            put_if_absent(aside / names.DICTIONARY, (self._crawl.path / names.DICTIONARY).read_bytes())
+        if (self._crawl.path / names.CONFIGURATION).exists():
+            # Not its bytes: a path in it may begin at the crawl's folder.
+            write_crawl_config(aside, read_crawl_config(self._crawl.path))
         self._take_notes()
         put_if_absent(aside / names.CRAWL, encode_json({
             "format": FORMAT, "crawl_id": secrets.token_hex(8), "hash_seed": self._crawl.hash_seed, "blocks_first": self._crawl.blocks_first,
-            "began_at_ms": self._crawl.began_at_ms, "forked_from": {"crawl_id": self._crawl.crawl_id, "commit": at, "at_ms": now_ms()},
+            "suffix_list": describe(aside / names.SUFFIX_LIST), "began_at_ms": self._crawl.began_at_ms, "forked_from": {"crawl_id": self._crawl.crawl_id, "commit": at, "at_ms": now_ms()},
         }))
 
     def _take_generations(self) -> None:

@@ -8,7 +8,7 @@ from contract import names
 from contract.aux_rows import may_hold
 from contract.blocks import interval
 from contract.crawl_folder import CrawlFolder
-from contract.log import WITH_AUX, Entry, State, read_entry
+from contract.log import WITH_ROWS, Entry, State, read_entry
 from storage.errors import Damaged, UnknownFormat
 from storage.publish import read_json, read_manifest
 
@@ -60,12 +60,12 @@ class Shelf:
         return ""
 
     def pending(self, state: State) -> Iterator[Path]:
-        """The AUX files, by their place in the crawl folder, with rows that a block has not absorbed."""
+        """The tables, by their path in the crawl folder, with rows that a block has not absorbed."""
         for block in range(state.blocks):
             low, high = interval(block, state.blocks)
             for entry in state.entries[state.seen.get(block, 0):]:
-                if entry is not None and entry.kind in WITH_AUX and may_hold(self._summary(entry.cycle), low, high):
-                    yield Path(names.cycle(entry.cycle)) / names.VERIFIER / names.AUX
+                if entry is not None and entry.kind in WITH_ROWS and may_hold(self._summary(entry.cycle), low, high):
+                    yield Path(names.cycle(entry.cycle)) / names.VERIFIER / entry.rows_file
 
     def _summary(self, cycle: int) -> dict | None:
         if cycle not in self._aux:

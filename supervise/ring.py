@@ -1,23 +1,25 @@
 """The ring: gives out cycles, runs their stages in order, and goes on after any crash where it stopped."""
 
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import trio
 
 from contract import names
 from contract.blocks import victim
 from contract.config import Config
-from contract.crawl_folder import set_aside
 from contract.errors import EX_CONFIG, EX_DATAERR, EX_TEMPFAIL, EX_USAGE, BadConfiguration, TryLater, Usage
-from contract.log import ABANDON, ABSORB, CRAWL, GROW, SEED, Entry, commit
-from contract.plan import Plan, read_plan, write_plan
+from contract.held import forget_held, note_held, read_held
+from contract.log import ABANDON, ABSORB, CRAWL, FROM_INBOX, GROW, Entry, commit
+from contract.plan import Plan, cycles_without_plan, read_plan, write_plan
 from storage.errors import Damaged
 from storage.publish import confirm_published, is_published, read_manifest, sync_folder, unpublish
 from supervise.books import Books, now_ms
-from supervise.deletion import delete_superseded, remove_garbage
-from supervise.inbox import resume_seeds, take_inbox
+from supervise.deaths import Deaths, describe_machine, name_exit
+from supervise.deletion import delete_superseded, has_pages, remove_garbage
+from supervise.inbox import resume_taking, take_inbox
+from supervise.lost_plans import set_cycle_aside
 from supervise.stage_process import Stages
 from supervise.turns import Done, Sleep, Turn, must_grow, next_turn
 
@@ -38,27 +40,54 @@ class Ring:
         self.config = config
         self.stages = stages
         self.tell = tell  # tell(event, **facts): what the display shows
-        self.damage: list[str] = []
+        self.damage = books.damage
+        self.held: list[str] = []  # cycles that wait for the next run, and why
+        self._deaths = Deaths()
 
     async def start(self, stop_after: str | None = None) -> int | None:
         """Start-up (rule 8): finishes open plans and removes garbage; returns the crawl cycle that it finished."""
         self._sync_what_is_visible()
+        for cycle in cycles_without_plan(self.books.path, self.books.log):
+            self._set_aside(cycle, f"{self.books.path / names.cycle(cycle) / names.PLAN}: expected the plan of an open cycle, found none")
         remove_garbage(self.books)
         finished = None
         for cycle in self.books.open_cycles():
             try:
                 plan = read_plan(self.books.path, cycle)
             except Damaged as error:
-                target = set_aside(self.books.path, Path(error.path), str(error))
-                commit(self.books.path, Entry(ABANDON, cycle, self.books.log.blocks, reason=str(error)))
-                self.books.refresh()
-                self.damage.append(f"cycle {cycle} abandoned: {error}; set aside as {target}")
+                self._set_aside(cycle, str(error))
                 continue
             self.tell("resume", plan=plan)
             if await self._finish(plan, stop_after) and plan.kind == CRAWL:
                 finished = cycle
         delete_superseded(self.books, self.config.blocks.keep_generations)
         return finished
+
+    def drop(self, cycle: int | None) -> str:
+        """Gives up an open cycle, charging nobody; its pages stay."""
+        self._sync_what_is_visible()
+        opened = self.books.open_cycles()
+        if not opened:
+            raise Usage("no cycle is open: there is nothing to drop")
+        if cycle is None and len(opened) != 1:
+            raise Usage(f"{len(opened)} cycles are open: {', '.join(map(str, opened))}; --drop-open takes the number of one")
+        cycle = opened[0] if cycle is None else cycle
+        if cycle not in opened:
+            raise Usage(f"cycle {cycle} is not open: bin/status --crawl {self.books.path} lists those that are")
+        folder = self.books.path / names.cycle(cycle) / names.FETCHER
+        try:
+            read_plan(self.books.path, cycle)
+        except Damaged as error:
+            return f"cycle {cycle} dropped, no URL is charged; set aside as {set_cycle_aside(self.books, cycle, str(error))}"
+        commit(self.books.path, Entry(ABANDON, cycle, self.books.log.blocks, reason="dropped by the operator"))
+        forget_held(self.books.path, cycle)
+        self.books.refresh()
+        pages = f"; its pages stay: bin/extractor {shlex.quote(str(folder))} --out DIR2 reads them" if has_pages(folder) else ""
+        return f"cycle {cycle} dropped, no URL is charged{pages}"
+
+    def _set_aside(self, cycle: int, reason: str) -> None:
+        target = set_cycle_aside(self.books, cycle, reason)
+        self.damage.append(f"{reason}; cycle {cycle} set aside as {target}, no URL is charged")
 
     def _sync_what_is_visible(self) -> None:
         """What a run that was killed has left need not be durable; all that follows rests on it."""
@@ -74,9 +103,8 @@ class Ring:
         may_grow = True
         while True:
             self._stop_if_asked()
-            taken = take_inbox(self.books, self.config)
-            if taken:
-                self.tell("seeds", taken=taken)
+            for counts in take_inbox(self.books, self.config):
+                self.tell("taken", counts=counts)
             held = {read_plan(self.books.path, cycle).block for cycle in self.books.open_cycles()}
             views = self.books.views(held)
             if may_grow and must_grow(views, self.config.blocks) and views[victim(self.books.log.blocks)].free:
@@ -104,9 +132,11 @@ class Ring:
 
     async def _finish(self, plan: Plan, stop_after: str | None = None) -> bool:
         """Runs what is left of a cycle up to its commit; false where damage holds it up or it was abandoned."""
-        if plan.kind == SEED:
-            resume_seeds(self.books, plan)
+        if plan.kind in FROM_INBOX:
+            resume_taking(self.books, plan)
             return True
+        was_held = bool(read_held(self.books.path, plan.cycle))
+        forget_held(self.books.path, plan.cycle)
         if self.books.log.generation(plan.block) != plan.generation:
             self._abandon(plan, "its generation is not live any more", parents={})
             return False
@@ -122,6 +152,8 @@ class Ring:
                 self._stop_if_asked()
                 self.tell("stage", stage=stage, plan=plan)
                 code = await self._run(stage, plan)
+                if code == 0:
+                    self._deaths.note_success(stage)
             if code == EX_DATAERR and remakes < REMAKES_MAX and (damaged := self._damaged_stage(plan)):
                 remakes += 1
                 unpublish(self.books.path / names.cycle(plan.cycle) / damaged)
@@ -131,11 +163,13 @@ class Ring:
                 self._hold_up(plan)
                 return False
             if code:
-                self._abandon(plan, f"{stage} failed {self.config.supervisor.stage_retries + 1} times, last with exit code {code}")
+                self._give_way(plan, stage, code, was_held)
                 return False
             stages.pop(0)
             if stage == stop_after:
-                raise Stopped(f"stopped after the {stage}: next bin/{stages[0]} --crawl {self.books.path} --cycle {plan.cycle}, or bin/run-cycle{self.options} to go on")
+                folder = shlex.quote(str(self.books.path))
+                raise Stopped(f"stopped after the {stage}\nnext: bin/{stages[0]} --crawl {folder} --cycle {plan.cycle}\n"
+                              f"      bin/run-cycle{self.options}")
         self.books.refresh()
         self.tell("committed", plan=plan, report=self.report(plan.cycle))
         delete_superseded(self.books, self.config.blocks.keep_generations)
@@ -151,8 +185,13 @@ class Ring:
             self._stop_if_asked()
             if code == EX_USAGE:
                 raise Usage(f"{stage} refused its command line (exit code 64): this is a defect, please report it")
+            if code == EX_TEMPFAIL and self.stages.figures.get("outage_s"):
+                break  # it has waited for the network as long as it was told to
             if code == EX_CONFIG:
-                self._abandon(plan, f"{stage} refused its configuration", parents={})  # no URL's fault; the next plan takes the mended one
+                if has_pages(self.books.path / names.cycle(plan.cycle) / names.FETCHER):
+                    raise BadConfiguration(f"{stage} refused the configuration of cycle {plan.cycle} (see above), which has pages and "
+                                           f"stays open; bin/run-cycle --drop-open {plan.cycle} gives it up")
+                self._abandon(plan, f"{stage} refused its configuration", parents={})  # the next plan takes the mended one
                 raise BadConfiguration(f"{stage} refused the configuration of cycle {plan.cycle} (see above)")
             if attempt < self.config.supervisor.stage_retries:
                 self.tell("retry", stage=stage, code=code, wait_s=wait_s)
@@ -177,6 +216,24 @@ class Ring:
                     return stage
         return None
 
+    def _give_way(self, plan: Plan, stage: str, code: int, was_held: bool) -> None:
+        """A stage died through all its retries. Nobody is charged; a cycle that has pages is held, any other is planned anew.
+
+        A cycle that an earlier run held says nothing new about the machine: other blocks must get their turn.
+        """
+        reason = f"the {stage} died {self.config.supervisor.stage_retries + 1} times, last by {name_exit(code)}"
+        is_machine = not was_held and self._deaths.note_death(stage)
+        if is_machine or has_pages(self.books.path / names.cycle(plan.cycle) / names.FETCHER):
+            note_held(self.books.path, plan.cycle, reason)
+            self.books.stopped.add(plan.block)
+            self.held.append(f"cycle {plan.cycle} of block {plan.block} is held, the next run tries again: {reason}")
+            self.tell("held", plan=plan, reason=reason)
+        else:
+            self._abandon(plan, reason)
+        if is_machine:
+            raise TryLater(f"{reason}, in two cycles in a row: this machine or a defect is at fault, no URL is charged. "
+                           f"{describe_machine(self.stages.last_lines)}. The same command tries again")
+
     def _hold_up(self, plan: Plan) -> None:
         self.books.stopped.add(plan.block)
         self.damage.append(f"cycle {plan.cycle} of block {plan.block} is held up by a damaged file: see bin/status")
@@ -188,7 +245,7 @@ class Ring:
         self.books.refresh()
         if plan.kind != CRAWL:
             self.books.stopped.add(plan.block)  # it would be planned again at once, and fail again
-        self.damage.append(f"cycle {plan.cycle} abandoned: {reason}")
+            self.held.append(f"block {plan.block} waits for the next run: {reason}")
         self.tell("abandoned", plan=plan, reason=reason)
 
     def _stop_if_asked(self) -> None:

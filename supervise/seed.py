@@ -7,9 +7,13 @@
 A line without a scheme gets http://. Blank lines and lines that start with # are passed over; each
 bad line is reported with its number, and the rest is taken. The URLs wait in inbox/ and the next
 turn of the ring takes them in; a running crawl need not be stopped. Seeds are fetched also where
-[scope] would not accept them as links. A new crawl folder gets [blocks] first blocks.
+[scope] would not accept them as links.
 
-Example: bin/seed --crawl brazil https://www.ufmg.br/ https://www.gov.br/
+A new crawl folder gets [blocks] first blocks, and remembers the configuration, that of --config with
+--set on top, as configuration.toml: later commands use it. Where the folder is there already, --config
+and --set must agree with it; bin/run-cycle --config FILE replaces it.
+
+Example: bin/seed --crawl brazil --config brazil.toml https://www.ufmg.br/ https://www.gov.br/
 """
 
 import os
@@ -18,11 +22,16 @@ import sys
 import time
 from pathlib import Path
 
+from contract import config as configuration
 from contract import names
-from contract.command import add_configuration, given, load_configuration, make_parser, run
+from contract.command import add_configuration, given, make_parser, run
+from contract.config import Config
+from contract.crawl_config import find_differences, read_crawl_config
 from contract.crawl_folder import create
 from contract.errors import EX_DATAERR, Usage
 from contract.seeds import Line, parse_lines, read_lines
+from contract.lines import say
+from contract.units import count
 from storage.publish import make_folder, put
 
 NAME = "seed"
@@ -35,7 +44,11 @@ def main() -> int:
     parser.add_argument("--file", type=Path, metavar="FILE", help="read URLs from this file")
     add_configuration(parser)
     arguments = parser.parse_args()
-    config = load_configuration(arguments)
+    is_new = not (arguments.crawl / names.CRAWL).exists()
+    if is_new or arguments.config:
+        config = configuration.load(arguments.config, arguments.set)
+    else:
+        config = read_crawl_config(arguments.crawl, arguments.set)
     if arguments.urls and arguments.file:
         raise Usage("give URLs as arguments or with --file, not both")
     if not arguments.urls and not arguments.file and (sys.stdin is None or sys.stdin.isatty()):
@@ -45,13 +58,25 @@ def main() -> int:
     bad = [line for line in lines if line.problem]
     report(bad)
     if not urls:
-        print(f"{NAME}: no usable URL in {len(lines)} lines, nothing added", file=sys.stderr)
+        say(f"{NAME}: no usable URL in {count(len(lines), 'line')}, nothing added", sys.stderr)
         return EX_DATAERR
-    crawl = create(arguments.crawl, config.blocks.first)
+    crawl = create(arguments.crawl, config.blocks.first, config=config)
+    expect_same(config, crawl.path)
     leave(crawl.path, urls)
-    print(f"{len(urls)} URLs left in {crawl.path / names.INBOX} ({len(bad)} bad lines passed over); "
-          f"next: bin/run-cycle{given(arguments)}{'' if config.fetcher.contact else ' --set fetcher.contact=https://your.site/crawler'}")
+    passed_over = f" ({count(len(bad), 'bad line')} passed over)" if bad else ""
+    say(f"{count(len(urls), 'URL')} left in {crawl.path / names.INBOX}{passed_over}")
+    contact = "" if config.fetcher.contact else " --set fetcher.contact=https://your.site/crawler"
+    print(f"next: bin/run-cycle{given(arguments, with_set=False)}{contact}")
     return 0
+
+
+def expect_same(config: Config, crawl: Path) -> None:
+    """Usage where the crawl remembers another configuration, which a run may be using now: no seed replaces it."""
+    differences = find_differences(read_crawl_config(crawl), config)
+    if differences:
+        raise Usage(f"{crawl} has a configuration of its own, and it differs: {'; '.join(map(str, differences))}. "
+                    "Nothing was added: leave --config and --set out; bin/run-cycle --config FILE replaces the crawl's own, "
+                    "--set there holds for one run")
 
 
 def read_input(arguments):
@@ -67,9 +92,9 @@ def read_input(arguments):
 
 def report(bad: list[Line]) -> None:
     for line in bad[:PROBLEMS_SHOWN]:
-        print(f"{NAME}: line {line.number}: {line.problem}", file=sys.stderr)
+        say(f"{NAME}: line {line.number}: {line.problem}", sys.stderr)
     if len(bad) > PROBLEMS_SHOWN:
-        print(f"{NAME}: and {len(bad) - PROBLEMS_SHOWN} more bad lines", file=sys.stderr)
+        say(f"{NAME}: and {count(len(bad) - PROBLEMS_SHOWN, 'more bad line')}", sys.stderr)
 
 
 def leave(crawl: Path, urls: list[str]) -> None:

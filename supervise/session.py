@@ -3,53 +3,53 @@
 import signal
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import trio
 
-from contract.command import setting_aside
-from contract.config import Config, require_contact
+from contract.command import given, setting_aside
 from contract.crawl_folder import hold_lock, open_folder
-from contract.errors import EX_DATAERR
-from supervise.books import Books, resolved
+from contract.errors import EX_DATAERR, EX_TEMPFAIL
+from contract.lines import say
+from contract.units import count, duration, size
+from supervise.books import Books
 from supervise.display import Display
+from supervise.replacement import settle
 from supervise.ring import Ring, Stopped
 from supervise.stage_process import Stages
-from supervise.tally import size
 
 Body = Callable[[Ring], Awaitable[str]]  # turns the ring, returns the word to end with
 
 
 class Session:
-    def __init__(self, crawl: Path, config: Config, quiet: bool, options: str = ""):
-        self.options = options  # how the command was told which crawl and configuration, for hints
-        self.crawl = open_folder(crawl)
-        self.config = resolved(config)
-        self.quiet = quiet
-        self.display = Display(quiet)
-        require_contact(config.fetcher)
+    """Holds the crawl's lock from its making to the end of the process."""
+
+    def __init__(self, arguments):
+        self.options = given(arguments)
+        self.crawl = open_folder(arguments.crawl)
+        self.quiet = arguments.quiet
+        self._lock = hold_lock(self.crawl)
+        self.config = settle(self.crawl, arguments)
+        self.display = Display(self.quiet, self.config)
         self.seconds = 0.0
         self.stopped = False
         self.word = ""
 
     def run(self, body: Body) -> int:
-        """Runs the body under the crawl's lock; the exit code tells whether work is held up or was interrupted."""
-        lock = hold_lock(self.crawl)
+        """Runs the body; the exit code tells whether work is held up or was interrupted."""
         began = time.monotonic()
         try:
             with self.display:
-                damage = trio.run(self._main, body, lock)
+                damage, held = trio.run(self._main, body)
         finally:
             self.seconds = time.monotonic() - began
-        if damage:
-            for line in damage:
-                self.display.line(line)
-            return EX_DATAERR
-        return 0
+        for line in (*damage, *held):
+            self.display.line(line)
+        return EX_DATAERR if damage else EX_TEMPFAIL if held else 0
 
-    async def _main(self, body: Body, lock: int) -> list[str]:
+    async def _main(self, body: Body) -> tuple[list[str], list[str]]:
+        """Runs the body; returns what is damaged and which cycles are held."""
         books = Books(self.crawl)
-        stages = Stages(books, lock, self.config.supervisor.stop_grace_s, self.display.progress, self.display.line)
+        stages = Stages(books, self._lock, self.config.supervisor.stop_grace_s, self.display.progress, self.display.line)
         self.display.memory_bytes = stages.memory_bytes
         ring = Ring(books, self.config, stages, self.display.tell, self.options)
         async with trio.open_nursery() as nursery:
@@ -61,16 +61,21 @@ class Session:
                 self.stopped = stages.stopping.is_set()
                 self.word = str(stopped)
             nursery.cancel_scope.cancel()
-        return ring.damage
+        return ring.damage, ring.held
 
     def say(self, text: str) -> None:
         if not self.quiet:
-            print(text)
+            say(text)
 
     def summarise(self) -> None:
         tally = self.display.tally
-        self.say(f"{tally.cycles} cycles in {self.seconds:.0f} s: {tally.answered} pages, {size(tally.bytes)}; "
-                 f"{tally.failed} failed, {tally.refused} refused, {tally.not_reached} not reached; {tally.new} new URLs")
+        self.say(f"{count(tally.cycles, 'cycle')} in {duration(self.seconds)}: {count(tally.answered, 'page')}, {size(tally.bytes)}; {tally.failed:,} failed, "
+                 f"{tally.refused:,} refused, {tally.not_reached:,} not reached; {count(tally.new, 'new URL')}")
+
+    def suggest(self, *commands: str) -> None:
+        """What to run next: a line for each command, so that it can be copied whole."""
+        if not self.quiet:
+            print("next: " + "\n      ".join(commands))
 
 
 async def watch_signals(stages: Stages, display: Display, task_status=trio.TASK_STATUS_IGNORED) -> None:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable
 
 import psutil
@@ -15,6 +16,7 @@ from contract.stage import ALIVE_VARIABLE, PROGRESS_VARIABLE
 from supervise.books import Books
 
 STDERR_LINE_MAX_BYTES = 4096
+LINES_KEPT = 3  # of standard error, to say why a stage keeps dying
 PIPES_GRACE_S = 1.0  # to read what is left in the pipes; a grandchild might hold them open
 
 
@@ -29,10 +31,14 @@ class Stages:
         self._on_line = on_line
         self._alive_read, self._alive_write = os.pipe()  # the write end dies with this process
         self._process: trio.Process | None = None
+        self.figures: dict = {}  # the last that the stage reported
+        self.last_lines: deque[str] = deque(maxlen=LINES_KEPT)  # that it printed on standard error
         self.stopping = trio.Event()
 
     async def run(self, stage: str, cycle: int) -> int:
         """Exit code of the stage, negative where a signal ended it."""
+        self.figures = {}
+        self.last_lines.clear()
         progress_read, progress_write = os.pipe()
         environment = {**os.environ, LOCK_VARIABLE: str(self._lock), ALIVE_VARIABLE: str(self._alive_read),
                        PROGRESS_VARIABLE: str(progress_write)}
@@ -48,7 +54,7 @@ class Stages:
             with trio.move_on_after(float("inf")) as reading:
                 async with trio.open_nursery() as readers:
                     readers.start_soon(read_lines, trio.lowlevel.FdStream(progress_read), self._take_progress)
-                    readers.start_soon(read_lines, process.stderr, self._on_line)
+                    readers.start_soon(read_lines, process.stderr, self._take_line)
                     await process.wait()
                     reading.deadline = trio.current_time() + PIPES_GRACE_S
             outer.cancel_scope.cancel()
@@ -71,12 +77,17 @@ class Stages:
         if process.returncode is None:
             process.kill()
 
+    def _take_line(self, line: str) -> None:
+        self.last_lines.append(line)
+        self._on_line(line)
+
     def _take_progress(self, line: str) -> None:
         try:
             figures = json.loads(line)
         except ValueError:
             return
         if isinstance(figures, dict):
+            self.figures = figures
             self._on_progress(figures)
 
 

@@ -24,11 +24,3 @@ class Tally:
             self.cycles += 1
             for name in ("answered", "failed", "refused", "not_reached", "bytes"):
                 setattr(self, name, getattr(self, name) + fetched[name])
-
-
-def size(number: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if number < 1000:
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1000
-    return f"{number:.1f} TB"

@@ -16,9 +16,8 @@ class BlockView:
     servers: int = 0
     largest_domain_known: int = 0
     largest_domain_servers: int = 0
-    pending: bool = False  # slices of AUX that it has not absorbed
-    abandoned: bool = False  # lists that it has not counted as failed
-    free: bool = True  # no open plan, no damage
+    pending: bool = False  # slices of AUX, or decisions, that it has not absorbed
+    free: bool = True  # no open plan, no damage, no stage that kept dying
 
     def is_due(self, now_ms: int) -> bool:
         return self.waiting > 0 and (self.earliest_due_ms or 0) <= now_ms
@@ -40,8 +39,6 @@ class Done(NamedTuple):
 def next_turn(views: list[BlockView], now_ms: int) -> Turn | Sleep | Done:
     """The turn goes to the free block whose last turn is oldest, ties by number."""
     for view in sorted((view for view in views if view.free), key=lambda view: (view.last_turn, view.block)):
-        if view.abandoned:
-            return Turn("absorb", view.block)  # else its next list would be the same one, and be abandoned again, for ever
         if view.is_due(now_ms):
             return Turn("crawl", view.block)
         if view.pending:

@@ -10,9 +10,9 @@ from contract.config import Config
 from contract.crawl_folder import CrawlFolder, create
 from contract.generation import open_generation
 from contract.log import ABSORB, GROW, commit
-from contract.plan import Plan, write_plan
+from contract.plan import Plan, VerifierPlan, write_plan
 from contract.tables import (
-    ANSWERED, COLLECTED, EXTRACTED, LINKS, METADATA, SERVERS, URL_LIST,
+    ANSWERED, COLLECTED, EXTRACTED, FAILURES, LINKS, METADATA, SERVERS, URL_LIST,
 )
 from contract.url import server_of
 from examine.readers import iterate_generation
@@ -36,6 +36,9 @@ class Page:
     reason: str = ""
     links: list[str] = field(default_factory=list)
     digest: bytes = bytes(16)  # of the content; all zero: not known
+    status: int = 200
+    message: str = ""
+    trouble: str = ""
 
 
 class SmallCrawl:
@@ -81,17 +84,25 @@ class SmallCrawl:
                 found.setdefault(link, []).append((min(255, depth.get(url, 0) + 1), share.get(url, 0)))
         extracted = [{**self.keyed(url), "depth": min(found_at)[0], "links_in": len(found_at), "cash": sum(cash for _, cash in found_at)}
                      for url, found_at in found.items()]
-        collected = [{**self.keyed(url), "depth": depth.get(url, 0), "outcome": page.outcome, "reason": page.reason, "status": 200, "attempts": 1,
-                      "fetched_at_ms": NOW_MS, "foreign": url in foreign, "cash_taken": share.get(url, 0) * len(set(page.links))} for url, page in pages.items()]
+        collected = [{**self.keyed(url), "depth": depth.get(url, 0), "outcome": page.outcome, "reason": page.reason,
+                      "status": page.status, "attempts": 1, "fetched_at_ms": NOW_MS, "foreign": url in foreign,
+                      "cash_taken": share.get(url, 0) * len(set(page.links))} for url, page in pages.items()]
         metadata = [{**dict.fromkeys(METADATA.names, 0), **{name: "" for name in METADATA.names if METADATA.field(name).type == pa.string()},
-                     **{name: False for name in METADATA.names if METADATA.field(name).type == pa.bool_()}, **self.keyed(url), "content_digest": page.digest, "parsed": True, "fetched_at_ms": NOW_MS}
+                     **{name: False for name in METADATA.names if METADATA.field(name).type == pa.bool_()},
+                     **self.keyed(url), "content_digest": page.digest, "status": page.status, "trouble": page.trouble, "parsed": True,
+                     "fetched_at_ms": NOW_MS}
                     for url, page in pages.items() if page.outcome == ANSWERED]
+        failures = [{**self.keyed(url), "server": server_of(url), "is_robots": False, "outcome": page.outcome,
+                     "reason": page.reason, "message": page.message, "address": "192.0.2.1", "failed_at_ms": NOW_MS,
+                     "attempts": 1}
+                    for url, page in pages.items() if page.outcome != ANSWERED]
         known = read_table(cycle / names.SCHEDULER / names.SERVERS, SERVERS).to_pylist()
         seen = [{**row, **(servers or {}).get(row["server"], {})} for row in known]
         folder = cycle / names.EXTRACTOR
         with publishing(folder) as manifest:
             for name, rows, schema in ((names.EXTRACTED, extracted, EXTRACTED), (names.COLLECTED, collected, COLLECTED),
-                                       (names.METADATA, metadata, METADATA), (names.LINKS, [], LINKS)):
+                                       (names.METADATA, metadata, METADATA), (names.FAILURES, failures, FAILURES),
+                                       (names.LINKS, [], LINKS)):
                 rows.sort(key=lambda row: (row["domain_key"], row["url_key"]))
                 write_table(folder / name, pa.Table.from_pylist(rows, schema=schema))
             write_table(folder / names.SERVERS, pa.Table.from_pylist(seen, schema=SERVERS))
@@ -101,8 +112,12 @@ class SmallCrawl:
         server = self.keys.server(server_of(url))
         return {"domain_key": server.domain_key, "url_key": self.keys.of(url), "server_key": server.key, "url": url}
 
+    def work(self, plan: Plan) -> tuple[dict, VerifierPlan | None]:
+        """The verifier's work without its commit."""
+        return work(self.crawl, self.crawl.path, plan, self.books.log)
+
     def verify(self, plan: Plan) -> dict:
-        report, fixed = work(self.crawl, self.crawl.path, plan, self.books.log)
+        report, fixed = self.work(plan)
         commit(self.crawl.path, entry_of(plan, fixed, self.books.log))
         self.books.refresh()
         return report

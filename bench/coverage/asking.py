@@ -38,9 +38,10 @@ def run_crawler(urls: list[str], sites: list[Site], hosts_file: Path, folder: Pa
         f"fetcher.hosts_file={hosts_file}", "fetcher.delay_s=0.0", "fetcher.delay_response_factor=0.0", f"scope.accept_domains=[{domains}]",
         "extractor.keep_links=all", "scheduler.server_max_urls=100000", "verifier.prescheduled_max=100000",
     )
-    options = ["--crawl", folder / "crawl", *(word for setting in settings for word in ("--set", setting))]
-    run_child([sys.executable, "-P", "-m", "supervise.seed", *urls, *options], folder / "seed.log")
-    return run_child([sys.executable, "-P", "-m", "supervise.crawl", "--until-done", *options], folder / "crawl.log", limit_s=LIMIT_S)
+    crawl = ("--crawl", folder / "crawl")
+    options = [word for setting in settings for word in ("--set", setting)]
+    run_child([sys.executable, "-P", "-m", "supervise.seed", *urls, *crawl, *options], folder / "seed.log")
+    return run_child([sys.executable, "-P", "-m", "supervise.crawl", "--until-done", *crawl], folder / "crawl.log", limit_s=LIMIT_S)
 
 
 def read_log(text: str, agent: str) -> dict[str, Asked]:

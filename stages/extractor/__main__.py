@@ -10,6 +10,7 @@ PAGES/extractor/:
 
   UrlsColetadas.parquet            each URL that was ended, with its outcome
   MetadadosUrlsColetadas.parquet   each answer: where its record is, type, charset, digests, title, links
+  Falhas.parquet                   each URL and robots.txt that failed or was refused, and why
   UrlsExtraidas.parquet            each URL in scope that the pages lead to, once
   Ligacoes.parquet                 each pair of page and target in scope (keep_links = "all": out of scope too, and
   Alvos.parquet                    the URLs of targets that are not in UrlsExtraidas)
@@ -20,8 +21,8 @@ PAGES/extractor/:
 Pages are read by several processes ([extractor] workers, default one a core), each page within page_max_s and
 page_memory_max_bytes: one that hangs or crashes its reader is a row with `trouble`, and costs no other page anything.
 Run again on the same pages, with any number of workers, it writes the same bytes. A cycle has the configuration of its plan
-and the keys of its crawl; pages without a crawl have those of pipeline.toml (--config, --set) and keys of their own. A
-damaged file of pages is set aside in corrupt/ and the rest is used; without a crawl the records before the damage are used
+and the keys of its crawl; pages without a crawl have the configuration of --config, of the crawl that --crawl names, or
+of pipeline.toml, with --set on top, and keys of their own. A damaged file of pages is set aside in corrupt/ and the rest is used; without a crawl the records before the damage are used
 too, and nothing is moved.
 
 Exit codes: 0 done (a cycle: also when it was done before); 64 usage, or PAGES were done before; 65 damaged input; 75 locked
@@ -49,6 +50,7 @@ from contract.errors import BadInput, Usage
 from contract.plan import CRAWL, Plan, read_plan
 from contract.stage import Progress, describe_inputs, expect_ours, live_with_supervisor, open_inputs
 from contract.tables import DISTINCT, SERVERS, URL_LIST
+from contract.units import count
 from contract.url import Keys
 from contract.warc import PageReader, parse_date
 from stages.extractor.chunks import cut_file
@@ -62,7 +64,10 @@ from storage.publish import describe, is_published, publishing
 from storage.tables import read_table, write_table
 
 NAME = names.EXTRACTOR
-TABLES = (names.COLLECTED, names.METADATA, names.EXTRACTED, names.LINKS, names.TARGETS, names.REJECTED, names.SERVERS)
+TABLES = (
+    names.COLLECTED, names.METADATA, names.FAILURES, names.EXTRACTED, names.LINKS, names.TARGETS, names.REJECTED,
+    names.SERVERS,
+)
 DATED_WITHIN_RECORDS = 100  # a file that has no date up to there has none
 MakeReading = Callable[[], Reading]
 Drop = Callable[[PageFile, Damaged], None]  # what is done with a damaged file
@@ -218,9 +223,9 @@ def extract_pages(pages: Path, out: Path | None, config: Config) -> None:
     books = publish(out, extraction, len(damaged), {
         "config_digest": config.digest(), "inputs": {file.name: describe(file.path) for file in files if file.path.exists()},
     })
-    print(f"{out}: {books['listed']} URLs: {books['answered']} answered, {books['failed']} failed, {books['refused']} refused")
-    print(f"{books['pages_parsed']} pages parsed, {books['link_occurrences']} links, {books['followed']} followed,"
-          f" to {books['extracted_rows']} URLs")
+    print(f"{out}: {count(books['listed'], 'URL')}: {books['answered']:,} answered, {books['failed']:,} failed, {books['refused']:,} refused")
+    print(f"{count(books['pages_parsed'], 'page')} parsed, {count(books['link_occurrences'], 'link')}, {books['followed']:,} followed,"
+          f" to {count(books['extracted_rows'], 'URL')}")
 
 
 def is_text(name: str) -> bool:

@@ -4,12 +4,14 @@ from typing import NamedTuple
 
 from contract.body import decode_body
 from contract.config import Config
+from contract.trouble import BROKEN, MEMORY, TRUNCATED, UNDECODED, UNREADABLE, join_words
 from contract.url import NotCanonical, canonicalise
 from contract.warc import HttpMessage
 from stages.extractor.charset import choose_charset, to_utf_8
 from stages.extractor.directives import read_tags
 from stages.extractor.document import CANONICAL, DATA, Document
 from stages.extractor.documents import HTML, READERS, START_BYTES, choose_reader, html
+from stages.extractor.documents.attributes import LANGUAGE_MAX_CHARACTERS
 from stages.extractor.documents.embedded_urls import find_embedded
 from stages.extractor.header_links import location_of, read_header_links
 
@@ -26,7 +28,7 @@ class Answer(NamedTuple):
     document: Document  # an empty one where there is none; the links of headers are apart
     header_links: tuple[tuple[int, str, bool], ...]  # kind, text, marked nofollow; relative to the answer's own URL
     location: str  # of a redirect, as it stands in the header
-    trouble: str = ""  # why the document could not be read
+    trouble: str = ""  # what was not read (contract/trouble.py)
     etag: str = ""
     last_modified: str = ""
 
@@ -40,40 +42,46 @@ class AnswerReader:
         self._wanted = frozenset((HTML, *config.extractor.documents))
         self._html_options = html.Options(
             self._agent, config.extractor.lazy_attributes, "inline_scripts" in self._wanted,
-            config.extractor.anchor_text, config.extractor.near_duplicates,
+            config.extractor.anchor_text, config.extractor.near_duplicates, "inline_styles" in self._wanted,
         )
 
-    def read(self, url: str, message: HttpMessage, *, is_poison: str = "") -> Answer:
+    def read(self, url: str, message: HttpMessage, *, is_poison: str = "", is_truncated: bool = False) -> Answer:
         """Reads the answer to a request for a canonical URL; whatever a server sent, it does not raise.
 
         `is_poison` says what an earlier attempt to read the document came to; it is not tried again.
+        `is_truncated`: only the first part of the body was stored.
         """
         headers = message.by_name()
         content_type = headers.get("content-type", ("",))[0]
         kind = kind_of(content_type)
-        content, is_decoded = decode_body(message, self._page_max_bytes)
+        content, body_trouble = decode_body(message, self._page_max_bytes)
+        is_decoded = body_trouble != UNDECODED
         name = choose_reader(kind, content[:START_BYTES]) if is_decoded else ""
         charset = ""
         if is_decoded and (name in _TEXTS or kind.startswith("text/")):
             charset = choose_charset(content, content_type, has_markup=name in _MARKUP)
-        document, trouble = Document(), is_poison
+        document, failure = Document(), is_poison
         if name in self._wanted and 200 <= message.status < 300 and not is_poison:
             try:
                 document = self._read_document(name, content, charset)
             except MemoryError:
-                trouble = "memory"
+                failure = MEMORY
             except Exception:  # a document that a parser fails on is one without links, not the end of a cycle
-                trouble = "unreadable"
+                failure = UNREADABLE
         else:
             name = ""
         self._obey_headers(document, headers)
         if "urls_in_urls" in self._wanted:
             self._add_embedded(url, document)
         links = tuple(read_header_links(message.status, headers))
-        document.language = document.language[:html.LANGUAGE_MAX_CHARACTERS]
+        document.language = document.language[:LANGUAGE_MAX_CHARACTERS]
         if document.canonical is None:
             document.canonical = next((join(text, url) for link_kind, text, _ in links if link_kind == CANONICAL), None)
-        return Answer(kind, charset, content, "" if trouble else name, document, links, location_of(message.status, headers), trouble,
+        if is_truncated:  # and breaks off because of that
+            body_trouble = join_words(TRUNCATED, body_trouble if body_trouble != BROKEN else "")
+        trouble = join_words(body_trouble, failure, document.trouble if content else "")
+        location = location_of(message.status, headers)
+        return Answer(kind, charset, content, "" if failure else name, document, links, location, trouble,
                       headers.get("etag", ("",))[0], headers.get("last-modified", ("",))[0])
 
     def _read_document(self, name: str, content: bytes, charset: str) -> Document:
@@ -86,7 +94,7 @@ class AnswerReader:
             said = read_tags(headers["x-robots-tag"], self._agent)
             document.noindex, document.nofollow = document.noindex or said.noindex, document.nofollow or said.nofollow
         if not document.language and "content-language" in headers:
-            document.language = headers["content-language"][0].partition(",")[0].strip()[:html.LANGUAGE_MAX_CHARACTERS]
+            document.language = headers["content-language"][0].partition(",")[0].strip()[:LANGUAGE_MAX_CHARACTERS]
 
     @staticmethod
     def _add_embedded(url: str, document: Document) -> None:

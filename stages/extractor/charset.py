@@ -12,16 +12,20 @@ from functools import lru_cache
 
 import chardet
 
+from stages.extractor.encodings import decoders, encoders
+from stages.extractor.encodings.indexes import ISO_2022_JP, MULTI_BYTE
+
 UTF_8, UTF_16LE, UTF_16BE, WINDOWS_1252, REPLACEMENT = "utf-8", "utf-16le", "utf-16be", "windows-1252", "replacement"
+X_USER_DEFINED = "x-user-defined"
 PRESCAN_BYTES = 1024  # where the HTML standard stops looking for a declaration
 CHARACTER_MAX_BYTES = 4  # of UTF-8: a page cut off inside one is still valid
 SAMPLE_BYTES = 4096  # of text, for detection: about 1 ms; more than 600 bytes changed no answer on 30 languages
 SAMPLE_MARKUP_BYTES = 64 << 10  # in which the sample is looked for
 HIGH_BYTES_MIN = 4  # fewer say too little, and windows-1252 is the likely one
 
-# All labels of the Encoding standard (4.2), by name in lower case. Three of its names are not ours: iso-8859-8-i is
-# iso-8859-8 (it differs only in the direction of lines), x-user-defined is windows-1252, as the HTML standard wants it in
-# <meta>, and 'replacement', which stands for encodings that hide markup, is read as nothing but one U+FFFD, as browsers do.
+# All labels of the Encoding standard (4.2), by name in lower case. One of its names is not ours: iso-8859-8-i is
+# iso-8859-8 (it differs only in the direction of lines). 'replacement', which stands for encodings that hide markup, is
+# read as nothing but one U+FFFD, as browsers do.
 LABELS = {
     UTF_8: "unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf-8 utf8 x-unicode20utf8",
     "ibm866": "866 cp866 csibm866 ibm866",
@@ -42,7 +46,7 @@ LABELS = {
     "windows-874": "dos-874 iso-8859-11 iso8859-11 iso885911 tis-620 windows-874",
     **{f"windows-{number}": f"cp{number} windows-{number} x-cp{number}" for number in (1250, 1251, 1253, 1255, 1256, 1257, 1258)},
     WINDOWS_1252: "ansi_x3.4-1968 ascii cp1252 cp819 csisolatin1 ibm819 iso-8859-1 iso-ir-100 iso8859-1 iso88591 iso_8859-1"
-                  " iso_8859-1:1987 l1 latin1 us-ascii windows-1252 x-cp1252 x-user-defined",
+                  " iso_8859-1:1987 l1 latin1 us-ascii windows-1252 x-cp1252",
     "windows-1254": "cp1254 csisolatin5 iso-8859-9 iso-ir-148 iso8859-9 iso88599 iso_8859-9 iso_8859-9:1989 l5 latin5"
                     " windows-1254 x-cp1254",
     "x-mac-cyrillic": "x-mac-cyrillic x-mac-ukrainian", "gb18030": "gb18030",
@@ -51,18 +55,14 @@ LABELS = {
     "iso-2022-jp": "csiso2022jp iso-2022-jp",
     "shift_jis": "csshiftjis ms932 ms_kanji shift-jis shift_jis sjis windows-31j x-sjis",
     "euc-kr": "cseuckr csksc56011987 euc-kr iso-ir-149 korean ks_c_5601-1987 ks_c_5601-1989 ksc5601 ksc_5601 windows-949",
+    X_USER_DEFINED: X_USER_DEFINED,
     REPLACEMENT: "csiso2022kr hz-gb-2312 iso-2022-cn iso-2022-cn-ext iso-2022-kr replacement",
     UTF_16BE: "unicodefffe utf-16be",
     UTF_16LE: "csunicode iso-10646-ucs-2 ucs-2 unicode unicodefeff utf-16 utf-16le",
 }
 _NAMES = {label: name for name, labels in LABELS.items() for label in labels.split()}
 
-# Codecs of the encodings with more than a byte a character; those that decode are the supersets that the standard describes.
-_DECODERS = {
-    "gbk": "gb18030", "gb18030": "gb18030", "big5": "big5hkscs", "euc-jp": "euc_jp", "iso-2022-jp": "iso2022_jp_ext",
-    "shift_jis": "cp932", "euc-kr": "cp949", UTF_16LE: "utf-16-le", UTF_16BE: "utf-16-be", UTF_8: "utf-8",
-}
-_ENCODERS = {**_DECODERS, "gbk": "gbk", "big5": "big5", "iso-2022-jp": "iso2022_jp"}
+_CODECS_OF_UNICODE = {UTF_8: "utf-8", UTF_16LE: "utf-16-le", UTF_16BE: "utf-16-be"}
 _WITHOUT_QUERY = (UTF_8, UTF_16LE, UTF_16BE, REPLACEMENT)  # whose output encoding (4.3) is UTF-8, as the URL parser has it
 
 # Where Python's codecs of one byte a character have another name, and where the standard's tables differ from theirs.
@@ -93,6 +93,8 @@ _HIGH_RUN = re.compile(rb"[\x80-\xff]{3,}+")
 _TAG = re.compile(rb"<[^<>]*+>")
 _ASCII = bytes(range(0x80))
 _NON_ASCII = re.compile(r"[^\x00-\x7f]++")
+_BREAKS = str.maketrans("", "", "\t\n\r")  # which the URL parser drops, as it drops the following at the end
+_BLANKS = bytes(range(0x21)).decode("ascii")
 _IN_QUERY = re.compile(rb"[^!$-&(-;=?-~]")  # what the query percent-encode set (URL standard 1.3) holds, of special schemes
 
 
@@ -133,7 +135,10 @@ def declared_by_xml(start: bytes) -> str:
 
 
 def declared_by_meta(start: bytes) -> str:
-    return first_encoding(_META.findall(_COMMENT.sub(b"", start) if b"<!--" in start else start)) if b"charset" in start.lower() else ""
+    if b"charset" not in start.lower():
+        return ""
+    name = first_encoding(_META.findall(_COMMENT.sub(b"", start) if b"<!--" in start else start))
+    return WINDOWS_1252 if name == X_USER_DEFINED else name  # as the HTML standard wants it in <meta>
 
 
 def first_encoding(labels: list[bytes]) -> str:
@@ -176,15 +181,19 @@ def to_text(body: bytes, charset: str) -> str:
     """The text of an encoding that encoding_of names, without byte order mark."""
     if charset == REPLACEMENT:
         return "\ufffd" if body else ""
-    codec = _DECODERS.get(charset)
-    text = body.decode(codec, "replace") if codec else codecs.charmap_decode(body, "strict", table_of(charset))[0]
-    return text.removeprefix("\ufeff")
+    if charset in MULTI_BYTE:
+        return decoders.decode(body, charset).decode("utf-8")
+    if codec := _CODECS_OF_UNICODE.get(charset):
+        return body.decode(codec, "replace").removeprefix("\ufeff")
+    return codecs.charmap_decode(body, "strict", table_of(charset))[0]
 
 
 def to_utf_8(body: bytes, charset: str) -> bytes:
     """The text in UTF-8, without byte order mark."""
     if charset == UTF_8 and is_whole_utf_8(body):
         return body.removeprefix(codecs.BOM_UTF8)
+    if charset in MULTI_BYTE:
+        return decoders.decode(body, charset)
     return to_text(body, charset).encode("utf-8", "replace")
 
 
@@ -201,6 +210,8 @@ def is_whole_utf_8(body: bytes) -> bool:
 @lru_cache(maxsize=64)
 def table_of(charset: str) -> str:
     """The characters of the 256 bytes, U+FFFD where there is none: with it no byte takes the slow way of an error."""
+    if charset == X_USER_DEFINED:
+        return "".join(map(chr, (*range(0x80), *range(0xF780, 0xF800))))
     try:
         characters = list(bytes(range(0x100)).decode(_CODECS.get(charset, charset), "replace"))
     except LookupError:
@@ -214,8 +225,8 @@ def table_of(charset: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def encoding_map_of(charset: str):
-    return codecs.charmap_build(table_of(charset).replace("\ufffd", "\ufffe"))  # which Python takes for none
+def bytes_of(charset: str) -> dict[str, bytes]:
+    return {character: bytes((byte,)) for byte, character in enumerate(table_of(charset)) if character != "\ufffd"}
 
 
 def to_page_query(text: str, charset: str) -> str:
@@ -226,32 +237,28 @@ def to_page_query(text: str, charset: str) -> str:
     if text.isascii() or charset in _WITHOUT_QUERY:
         return text
     address, mark, fragment = text.partition("#")
-    path, question, query = address.partition("?")
+    path, question, query = (address if mark else address.rstrip(_BLANKS)).partition("?")
     return f"{path}{question}{encode_query(query, charset)}{mark}{fragment}" if question else text
 
 
 def encode_query(query: str, charset: str) -> str:
     """Non-ASCII characters by the URL standard's 'percent-encode after encoding'; what has no bytes becomes %26%23NNN%3B."""
-    return _NON_ASCII.sub(lambda found: encode_run(found[0], charset), query)
-
-
-def encode_run(characters: str, charset: str) -> str:
-    try:
-        return escape_query(encode(characters, charset))
-    except UnicodeError:
-        return "".join(encode_character(character, charset) for character in characters)
-
-
-def encode_character(character: str, charset: str) -> str:
-    try:
-        return escape_query(encode(character, charset))
-    except UnicodeError:
-        return f"%26%23{ord(character)}%3B"
+    if query.isascii():
+        return query  # the URL parser escapes what is left
+    if charset == ISO_2022_JP:  # in which a character may change how those after it are written
+        return escape_query(encode(query.translate(_BREAKS), charset))
+    return _NON_ASCII.sub(lambda found: escape_query(encode(found[0], charset)), query)
 
 
 def encode(text: str, charset: str) -> bytes:
-    codec = _ENCODERS.get(charset)
-    return text.encode(codec) if codec else codecs.charmap_encode(text, "strict", encoding_map_of(charset))[0]
+    if charset in MULTI_BYTE:
+        return encoders.encode(text, charset, mark_character)
+    known = bytes_of(charset)
+    return b"".join(known.get(character) or mark_character(character) for character in text)
+
+
+def mark_character(character: str) -> bytes:
+    return b"%%26%%23%d%%3B" % ord(character)
 
 
 def escape_query(data: bytes) -> str:

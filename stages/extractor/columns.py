@@ -16,8 +16,9 @@ from storage.tables import column
 class Rows:
     """Rows of a table keyed by URL."""
 
-    def __init__(self, schema: pa.Schema):
+    def __init__(self, schema: pa.Schema, order: tuple[str, ...] = ORDER):
         self._schema = schema
+        self._order = order
         self._rows: list[tuple] = []
         self.append = self._rows.append
 
@@ -27,7 +28,7 @@ class Rows:
     def table(self) -> pa.Table:
         """The rows in the order of every table keyed by URL; equal keys, if ever, in the order they came."""
         arrays = [pa.array(list(map(itemgetter(place), self._rows)), field.type) for place, field in enumerate(self._schema)]
-        return sort_by(pa.table(arrays, schema=self._schema), ORDER)
+        return sort_by(pa.table(arrays, schema=self._schema), self._order)
 
 
 class LinkRows:
@@ -158,5 +159,5 @@ def mark_repeated(digests: pa.Array, unknown: bytes) -> np.ndarray:
 
 
 def sort_by(table: pa.Table, names: tuple[str, ...]) -> pa.Table:
-    """The rows by those u64 columns, the first one first; stable."""
+    """The rows by those columns of numbers, the first one first; stable."""
     return table.take(pa.array(np.lexsort([column(table, name) for name in reversed(names)])))

@@ -1,15 +1,22 @@
 """What a document says, whatever its type: the one form that every reader of documents gives."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from contract.config import LINK_KINDS
+from contract.trouble import join_words
 
 # Kinds of links: places of the bits of Ligacoes.kinds.
 (A, AREA, FRAME, REFRESH, REDIRECT, LINK, IMAGE, SCRIPT, CANONICAL, ALTERNATE, NEXT, OBJECT, FORM, MEDIA, STYLE, LOCATION,
  SITEMAP, FEED, DOCUMENT, TEXT, DATA) = range(len(LINK_KINDS))
 
 TITLE_MAX_CHARACTERS = 300
+
+
+def bits_of(kinds: Iterable[str]) -> int:
+    """Names of kinds as bits of Ligacoes.kinds."""
+    return sum(1 << LINK_KINDS.index(kind) for kind in set(kinds))
 
 
 @dataclass(slots=True)
@@ -25,10 +32,15 @@ class Document:
     others: dict[tuple[int, str, bool], int] = field(default_factory=dict)  # (kind, text, marked nofollow): occurrences
     anchors: dict[str, str] = field(default_factory=dict)  # text of a link -> first words that it stands under, where they are kept
     text: str = ""  # the words that people read, where a fingerprint is wanted
+    trouble: str = ""  # why not all of it was read (contract/trouble.py)
 
     def add(self, kind: int, text: str, nofollow: bool = False) -> None:
         link = (kind, text, nofollow)
         self.others[link] = self.others.get(link, 0) + 1
+
+    def mark(self, trouble: str) -> None:
+        """Notes that not all of it was read."""
+        self.trouble = join_words(self.trouble, trouble)
 
     def join(self, other: "Document") -> None:
         """Takes what a part of the document says that comes after all others: links, language, what links are relative to, what is asked of robots."""

@@ -6,7 +6,8 @@ from contract.retry_after import read_wait_s
 from contract.tables import ANSWERED, FAILED, REFUSED
 from contract.url import canonicalise, server_of
 from contract.warc import (
-    ANSWERS, FINAL, OUTCOME, REASON, ROBOTS, TIMES, YES, HttpMessage, Record, parse_date, parse_response, parse_times,
+    ANSWERS, FINAL, MESSAGE, OUTCOME, REASON, ROBOTS, TIMES, YES, HttpMessage, Record, clean_message, parse_date,
+    parse_response, parse_times,
 )
 
 OUTCOMES = (ANSWERED, FAILED, REFUSED)
@@ -31,6 +32,7 @@ class Exchange(NamedTuple):
     times_ms: dict[str, int]
     address: str
     message: HttpMessage
+    failure_message: str  # why there is no answer, in words
 
     @property
     def is_failure(self) -> bool:
@@ -75,7 +77,7 @@ def read_exchange(record: Record, *, is_plain_final: bool) -> Exchange | None:
         outcome=outcome, reason=reason,
         is_requested=record.type != "metadata" or bool(address),
         started_at_ms=parse_date(record.get("WARC-Date")), times_ms=parse_times(record.get(TIMES)),
-        address=address, message=message,
+        address=address, message=message, failure_message=clean_message(record.get(MESSAGE)),
     )
 
 

@@ -11,13 +11,13 @@ from contract.tables import ANSWERED, COLLECTED, DEPTH_MAX, FAILED, METADATA, RE
 from contract.url import Keys
 from stages.extractor.columns import LinkRows, RejectedRows, Rows, mark_repeated
 from stages.extractor.exchange import Exchange
+from stages.extractor.failures import ATTEMPTS_MAX, Failures
 from stages.extractor.links import CLASSES
 from stages.extractor.reading import Links, Page, Result
 from stages.extractor.scope import RULES
 from stages.extractor.servers import Servers
 from storage.tables import column
 
-ATTEMPTS_MAX = 255  # of the u8 column
 ZERO = dict.fromkeys(("skipped_records", "repeated_finals", "foreign_answered", "pages_parsed", "pages_in_trouble", "bytes_decoded"), 0)
 
 
@@ -29,7 +29,7 @@ class Extraction:
         self._keys = keys
         self._listed = listed
         self._cash = cash or {}  # what the list says that a page is to hand on to its targets
-        self._servers = Servers(servers, keys, config.fetcher)
+        self._servers, self._failures = Servers(servers, keys, config.fetcher), Failures(keys)
         self._collected, self._metadata, self._links, self._rejected = Rows(COLLECTED), Rows(METADATA), LinkRows(), RejectedRows()
         self._ended: set[str] = set()
         self._robots_read: set[str] = set()
@@ -37,6 +37,7 @@ class Extraction:
         self._attempts: Counter[str] = Counter()  # of URLs that are not ended yet
         self._counts = Counter(ZERO)
         self._outcomes = Counter(dict.fromkeys((ANSWERED, FAILED, REFUSED, "foreign"), 0))
+        self._reasons: Counter[str] = Counter()  # of listed URLs that were not answered
         self._classes = Counter(dict.fromkeys(CLASSES, 0))
 
     def take(self, result: Result) -> None:
@@ -68,6 +69,7 @@ class Extraction:
     def _take_exchange(self, exchange: Exchange) -> bool:
         """Whether the exchange ends its URL, or is one for robots.txt, and is the first that does."""
         self._servers.note(exchange)
+        self._failures.note(exchange)
         if exchange.robots_for:
             is_first = exchange.url not in self._robots_read
             self._robots_read.add(exchange.url)
@@ -81,8 +83,10 @@ class Extraction:
             self._counts["repeated_finals"] += 1
             return False
         self._ended.add(url)
+        self._failures.end(exchange, attempts)
         depth = self._depth_of(url)
         self._outcomes["foreign" if depth is None else exchange.outcome] += 1
+        self._reasons[exchange.reason] += depth is not None and exchange.outcome != ANSWERED
         self._counts["foreign_answered"] += depth is None and exchange.outcome == ANSWERED
         server = self._keys.server(exchange.server)
         self._collected.append((
@@ -121,7 +125,8 @@ class Extraction:
         repeated = mark_repeated(metadata.column("content_digest"), UNKNOWN_DIGEST)
         metadata = metadata.set_column(metadata.schema.get_field_index("duplicate"), METADATA.field("duplicate"), pa.array(repeated))
         return {
-            names.COLLECTED: mark_handed_on(self._collected.table(), self._links.handed_on()), names.METADATA: metadata, names.EXTRACTED: self._links.extracted(self._keys),
+            names.COLLECTED: mark_handed_on(self._collected.table(), self._links.handed_on()), names.METADATA: metadata,
+            names.FAILURES: self._failures.table(), names.EXTRACTED: self._links.extracted(self._keys),
             names.LINKS: self._links.links(), names.REJECTED: self._rejected.table(), names.SERVERS: self._servers.table(),
             **({names.TARGETS: self._links.targets()} if self._keeps_targets else {}),
         }
@@ -131,7 +136,9 @@ class Extraction:
         listed = len(self._collected) if self._listed is None else len(self._listed)
         reached = len(self._collected) - self._outcomes["foreign"]
         return {
-            "listed": listed, **self._outcomes, "not_reached": listed - reached, "metadata": len(tables[names.METADATA]),
+            "listed": listed, **self._outcomes, "not_reached": listed - reached,
+            "reasons": {reason: urls for reason, urls in sorted(self._reasons.items()) if urls},
+            "metadata": len(tables[names.METADATA]),
             **self._counts, "link_occurrences": self._classes.total(), **self._classes, "rejected": self._rejected.by_rule(RULES),
             "extracted_rows": len(tables[names.EXTRACTED]), "links_rows": len(tables[names.LINKS]),
             "links_in_sum": int(column(tables[names.EXTRACTED], "links_in").sum(dtype="u8")),

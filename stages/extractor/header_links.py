@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from stages.extractor.document import LOCATION, REDIRECT, REFRESH
-from stages.extractor.documents.html import refresh_target, relation_kind
+from stages.extractor.documents.attributes import refresh_target, relation_kind
 
 # RFC 8288 3: <target>; name=value; name="value", <target> ...
 _LINK = re.compile(r'<([^<>]*+)>((?:\s*+;\s*+[^\s=;,"<>]++(?:\s*+=\s*+(?:"(?:[^"\\]|\\.)*+"|[^\s";,<>]*+))?)*+)')

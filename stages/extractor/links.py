@@ -4,9 +4,9 @@ The order of judgement of an occurrence:
   1. unparsable, other_scheme: its text leads to no http or https URL. It has no target, and each such occurrence counts.
   2. repeated_in_page: its target has another occurrence in this page that counts for it. One occurrence counts for a
      target: the first that would be followed were its target in scope, or, where none would, the first.
-  3. kind_not_followed: its kind is not in [extractor] follow.
+  3. kind_not_followed: its kind is neither in [extractor] follow nor in requisites.
   4. nofollow: it is marked so, or its page is, and [extractor] obey_nofollow holds.
-  5. out_of_scope, then trap: a rule of [scope] rejects the target.
+  5. out_of_scope, then trap: a rule of [scope] rejects the target. Fewer rules judge requisites (requisites.py).
   6. followed.
 """
 
@@ -15,10 +15,12 @@ from collections.abc import Iterable
 from itertools import accumulate, compress
 from typing import NamedTuple
 
+from contract import trouble
 from contract.config import LINK_KINDS, Extractor
 from contract.url import OTHER_SCHEME, UNPARSABLE, server_of
 from stages.extractor.answer import Answer
-from stages.extractor.document import A, Document, without_fragment
+from stages.extractor.document import A, Document, bits_of, without_fragment
+from stages.extractor.requisites import Requisites
 from stages.extractor.scope import PAGE_LINKS, TRAPS, Scope
 from stages.extractor.targets import Near, Target, Targets, base_at
 
@@ -41,6 +43,7 @@ class Judged(NamedTuple):
     rejected: dict[tuple[str, str], list]  # (rule, server): links, and the first of their targets
     inside: int  # distinct targets on the page's own server, in scope or not
     outside: int
+    trouble: str  # trouble.PAGE_LINKS where targets were dropped because there are too many
 
 
 class Gathered:
@@ -83,15 +86,19 @@ class Gathered:
 
 
 class LinkJudge:
-    def __init__(self, config: Extractor, scope: Scope, targets: Targets):
-        follow = kinds_named(config.follow)
+    def __init__(self, config: Extractor, scope: Scope, targets: Targets, requisites: Requisites):
+        follow = bits_of(config.follow + config.requisites)
         # The class of an occurrence if its target is in scope, by its kind and whether it is marked nofollow.
-        self._verdicts = {(kind, marked): KIND if kind not in follow else NOFOLLOW if marked and config.obey_nofollow else FOLLOWED
-                          for kind in range(len(LINK_KINDS)) for marked in (False, True)}
+        self._verdicts = {
+            (kind, marked):
+                KIND if not follow >> kind & 1 else NOFOLLOW if marked and config.obey_nofollow else FOLLOWED
+            for kind in range(len(LINK_KINDS)) for marked in (False, True)
+        }
         self._keeps_all = config.keep_links == "all"
         self._keeps_anchors = config.anchor_text
         self._scope = scope
         self._targets = targets
+        self._requisites = requisites
 
     def judge(self, url: str, depth: int, answer: Answer) -> Judged:
         """Judges the links of the answer for `url`, which is so many hops from a seed."""
@@ -148,11 +155,16 @@ class LinkJudge:
             for place in dropped:
                 is_kept[place] = False
             columns = tuple([list(compress(column, is_kept)) for column in columns])
-        return Judged(*columns, classes, rejected, inside, len(targets) - inside)
+        is_cut = trouble.PAGE_LINKS if PAGE_LINKS in rules else ""
+        return Judged(*columns, classes, rejected, inside, len(targets) - inside, is_cut)
 
     def _find_rules(self, url: str, depth: int, gathered: Gathered) -> list[str]:
         """The rule that rejects each target, or nothing; those of the page come after the target's own."""
         rules = self._find_rules_but_size(url, depth, gathered.targets)
+        if kinds_needed := self._requisites.kinds_from(url, depth):
+            for place, kinds in enumerate(gathered.kinds):
+                if kinds & kinds_needed and rules[place]:
+                    rules[place] = self._requisites.judge(gathered.targets[place].url, url, depth)
         most_bytes = self._scope.page_links_max_bytes
         if sum(map(len, gathered.place)) > most_bytes:
             ends = accumulate(map(len, gathered.place))
@@ -178,7 +190,3 @@ def keep_anchor(anchors: list[str], place: int, words: str) -> None:
 def count_rejected(rejected: dict[tuple[str, str], list], rule: str, target: Target) -> None:
     seen = rejected.setdefault((rule, target.server), [0, target.url])
     seen[0] += 1
-
-
-def kinds_named(follow: tuple[str, ...]) -> frozenset[int]:
-    return frozenset(LINK_KINDS.index(kind) for kind in follow)

@@ -12,6 +12,7 @@ from contract.config import Config
 from contract.robots import read_answer
 from contract.robots_groups import read_sitemaps
 from contract.tables import ANSWERED, METADATA, UNKNOWN_DIGEST
+from contract.trouble import join_words
 from contract.url import Keys
 from contract.warc import RECORD_MAX_BYTES, TIME_NAMES, HttpMessage, Record
 from stages.extractor.answer import AnswerReader, read_head
@@ -20,6 +21,7 @@ from stages.extractor.document import SITEMAP, Document
 from stages.extractor.exchange import Exchange, read_exchange
 from stages.extractor.fingerprint import fingerprint
 from stages.extractor.links import Judged, LinkJudge
+from stages.extractor.requisites import Requisites
 from stages.extractor.scope import Scope
 from stages.extractor.targets import Targets
 
@@ -85,7 +87,7 @@ class Reading:
         self._listed = listed
         scope = Scope(config.scope, keys, year)
         self._targets = Targets(Canonical(config.url), scope, keys)
-        self._judge = LinkJudge(config.extractor, scope, self._targets)
+        self._judge = LinkJudge(config.extractor, scope, self._targets, Requisites(config, scope, keys, year))
         self._answers = AnswerReader(config)
         self._robots_max_bytes = config.fetcher.robots_max_bytes
         self._takes_fingerprints = config.extractor.near_duplicates
@@ -119,7 +121,10 @@ class Reading:
     def _take_page(self, exchange: Exchange, record: Record, file: str, links: Links, poison: str, is_cut: bool) -> Page:
         url, message = exchange.url, exchange.message
         has_body = not exchange.is_revisit and not is_cut
-        answer = self._answers.read(url, message, is_poison=poison) if has_body else read_head(message)._replace(trouble=poison)
+        if has_body:
+            answer = self._answers.read(url, message, is_poison=poison, is_truncated=bool(record.get("WARC-Truncated")))
+        else:
+            answer = read_head(message)._replace(trouble=poison)
         missing_bytes = min(int(record.get("Content-Length")), RECORD_MAX_BYTES) - len(record.block) if is_cut else 0
         depth = (self._listed.get(url) or 0) if self._listed is not None else 0
         judged = self._judge.judge(url, depth, answer)
@@ -132,7 +137,8 @@ class Reading:
             answer.charset, record.get("WARC-Payload-Digest")[:DIGEST_MAX_CHARACTERS], digest_content(answer.content) if has_body else UNKNOWN_DIGEST,
             exchange.started_at_ms, *[times.get(name, 0) for name in TIME_NAMES], len(message.body) + missing_bytes, exchange.address,
             validator(answer.etag), validator(answer.last_modified), self._resolve(answer.location, url), bool(answer.reader), answer.reader,
-            answer.trouble, document.title, document.language, self._resolve(document.canonical, url, document.base, answer.charset),
+            join_words(answer.trouble, judged.trouble), document.title, document.language,
+            self._resolve(document.canonical, url, document.base, answer.charset),
             document.noindex, document.nofollow, judged.inside, judged.outside,
         )
         mark = fingerprint(document.text) if self._takes_fingerprints else 0

@@ -90,6 +90,11 @@ class Scope:
         deeper = goes_deeper(folder_of(page_url), folder_of(target_url), self._config.deeper_repeats_max)
         return _DEEPER_REPEATS if deeper else ""
 
+    def judge_link(self, url: str, page_url: str, depth: int) -> str:
+        """The rule that a URL breaks as a link of a page so many hops from a seed, or nothing."""
+        rule = self.judge(url) or self.judge_depth(depth)
+        return rule or (self.judge_from(page_url, url) if self.is_suspect(page_url) else "")
+
     def _judge_server(self, server: str) -> str:
         """The rule that all URLs of a server break, or nothing."""
         if not self._accepts_all and not self._accept_patterns and not self._takes(server) and not self._accept_surts.paths_of(server):

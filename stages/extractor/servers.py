@@ -33,6 +33,9 @@ class Server:
     requests: int = 0
     mean_ms: int = 0
     failures: int = 0
+    last_failure_reason: str = ""
+    last_failure_message: str = ""
+    last_failure_at_ms: int = 0
     new_requests: int = 0
     new_total_ms: int = 0
     robots_redirects: int = 0
@@ -40,6 +43,11 @@ class Server:
     @property
     def sitemaps(self) -> list[str]:
         return read_sitemaps(self.robots or b"")
+
+    def fail(self, exchange: Exchange) -> None:
+        self.failures += 1
+        self.last_failure_reason, self.last_failure_message = exchange.reason, exchange.failure_message
+        self.last_failure_at_ms = exchange.ended_at_ms
 
     def end_cycle(self) -> None:
         requests = self.requests + self.new_requests
@@ -71,11 +79,11 @@ class Servers:
         if exchange.outcome == ANSWERED:
             server.failures = 0
         elif exchange.is_failure:
-            server.failures += 1
+            server.fail(exchange)
         if exchange.robots_for:
             holder = self._find(exchange.robots_for)
             if holder is not server and exchange.is_failure:
-                holder.failures += 1
+                holder.fail(exchange)
             self._note_robots(holder, exchange)
 
     def _find(self, name: str) -> Server:
@@ -92,7 +100,7 @@ class Servers:
         if answer.text is not None:
             server.robots = answer.text
             server.robots_expires_at_ms = exchange.started_at_ms + round(self._config.robots_keep_s * 1000)
-            server.delay_ms = round(Rules(server.robots, self._config.agent).delay_s * 1000)
+            server.delay_ms = round(Rules(server.robots, self._config.agent, server.server).delay_s * 1000)
 
     def table(self) -> pa.Table:
         """All servers, sorted by server_key, once the last exchange is noted."""

@@ -27,7 +27,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from contract.config import Extractor
+from contract.crawl_folder import leave_lock
 from contract.errors import ColetorError, TryLater
+from contract.trouble import DIED, MEMORY, TIMEOUT
 from contract.url import NotCanonical
 from contract.warc import REQUEST_BEGIN, PageReader
 from stages.extractor.chunks import Chunk
@@ -36,7 +38,6 @@ from storage.errors import Damaged
 
 QUEUED_CHUNKS = 2  # a worker has: one that it reads, and the next
 TELL_EVERY_S = 0.5  # while nothing comes
-TIMEOUT, MEMORY, DIED = "timeout", "memory", "died"  # what reading a document came to
 KILLED = "killed"  # what a worker came to by somebody else's hand
 _OWN_SIGNALS = frozenset((signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS))
 _FAILED, _OUT_OF_MEMORY = 1, 3  # exit codes of workers
@@ -75,6 +76,7 @@ class Worker:
             try:
                 for descriptor in (self.connection, *(other.connection for other in others)):
                     descriptor.close()  # else a worker that lives on keeps a dead one's socket open
+                leave_lock()  # else a crawl whose extractor was killed stays locked until its workers are gone too
                 set_bounds(parent, data_max_bytes)
                 serve(theirs, self._place, limits.page_max_s, make_reading())
             except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
@@ -120,7 +122,7 @@ def set_bounds(parent: int, data_max_bytes: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the one who gives us work
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # its default is to end the process, also while a parser runs
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    # An orphan would keep the crawl locked until its chunk is read. The signal follows the thread that forked, which is the main one.
+    # An orphan ends at once. The signal follows the thread that forked, which is the main one.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL))
     if os.getppid() != parent:
         raise EOFError

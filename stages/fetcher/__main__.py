@@ -10,6 +10,7 @@ Repositorio_de_Paginas/00000.warc.zst ... and manifest.json, which appears last:
 and it goes on where it was. For a list of your own, each URL gets a line on standard output: its status, or the
 reason why there is none, bytes, milliseconds, URL; `not_reached` where time ran out, or with the reason why its robots.txt could not be had.
 There is no time limit for such a list unless fetcher.cycle_max_s is set, by --set or in a --config FILE.
+A list and --trace use the configuration of --config, else that of the crawl which --crawl names, else pipeline.toml.
 
 Every server is asked for robots.txt first; one request at a time goes to a host and to an address, with a pause of
 at least fetcher.delay_s. Loopback and private addresses are refused unless fetcher.allow_private_addresses is set.

@@ -6,17 +6,12 @@ Everything goes through make_plain(): a server's escape sequences, line ends and
 import os
 from typing import TextIO
 
+from contract.terminal import beneath, make_plain
+
 NAME_WIDTH = 14
 LINES_MAX = 200  # of one head
 LINE_MAX_CHARACTERS = 1_000
 BOLD, GREEN, YELLOW, RED, NORMAL = "\x1b[1m", "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
-
-
-def make_plain(text: str | bytes) -> str:
-    """The text with what is not printable, or not UTF-8, as escapes."""
-    if not isinstance(text, str):
-        text = bytes(text).decode("utf-8", "backslashreplace")
-    return text if text.isprintable() else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def shorten(text: str, most: int) -> str:
@@ -33,7 +28,7 @@ def tell_seconds(ms: float) -> str:
 
 class Account:
     def __init__(self, stream: TextIO):
-        self._stream = stream
+        self._stream = beneath(stream)
         self._is_coloured = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         self._is_begun = False
 

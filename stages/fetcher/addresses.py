@@ -32,6 +32,11 @@ def kind_of(address: Address) -> str:
     return found.replace("_", "-")
 
 
+def explain_forbidden(address: Address) -> str:
+    """Why the address is not asked, and the setting that lets it be."""
+    return f"{address} ({kind_of(address)}) is refused: set fetcher.allow_private_addresses = true to ask it"
+
+
 def plain(address: Address) -> Address:
     """The IPv4 address where an IPv6 one only maps it, so that politeness knows them as one."""
     return getattr(address, "ipv4_mapped", None) or address

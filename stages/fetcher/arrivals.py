@@ -5,13 +5,13 @@ from collections.abc import Callable
 
 from stages.fetcher.politeness import Politeness
 from stages.fetcher.resolver import Found, Resolver
-from stages.fetcher.servers import HostWork
+from stages.fetcher.servers import HostWork, Server
 from stages.fetcher.slots import network_of
 
 
 class Arrivals:
     def __init__(self, hosts: list[HostWork], resolver: Resolver, politeness: Politeness, domain_of: Callable[[str], str],
-                 queries_max: int, on_arrival: Callable[[HostWork], None], on_nowhere: Callable[[HostWork, str], None]):
+                 queries_max: int, on_arrival: Callable[[HostWork], None], on_nowhere: Callable[[HostWork, Found], None]):
         self._waiting = deque(hosts)
         self._resolver = resolver
         self._politeness = politeness
@@ -33,6 +33,16 @@ class Arrivals:
             host.is_active = True
             self._waiting.append(host)
 
+    def return_home(self, server: Server) -> None:
+        """A server that may be asked on: its robots.txt was asked for at another host, or its URLs had to wait."""
+        server.is_away = False
+        if not server.needs_robots:
+            server.home.obey_late(server.delay_ms)
+        if server.has_more:
+            if server not in server.home.servers:
+                server.home.servers.append(server)
+            self.add(server.home)
+
     @property
     def can_advance(self) -> bool:
         return bool(self._waiting) and self._queries < self._queries_max
@@ -51,8 +61,8 @@ class Arrivals:
                 self._queries += 1
                 start_query(host)
 
-    async def resolve(self, host: HostWork, clock: Callable[[], int], is_over: Callable[[], bool]) -> None:
-        """Asks for the addresses of a host for which advance() called `start_query`."""
+    async def resolve(self, host: HostWork, clock: Callable[[], int], is_over: Callable[[], bool]) -> Found:
+        """Asks for the addresses of a host for which advance() called `start_query`; what was found."""
         asked_at_ms = clock()
         try:
             found = await self._resolver.resolve(host.name, asked_at_ms)
@@ -61,12 +71,13 @@ class Arrivals:
         if not is_over():
             host.dns_ms = clock() - asked_at_ms
             self._place(host, found, clock())
+        return found
 
     def _place(self, host: HostWork, found: Found, now_ms: int) -> None:
         host.expires_at_ms = found.expires_at_ms
         if not found.addresses:
-            host.is_active = False
-            self._on_nowhere(host, found.reason)
+            host.is_active, host.why_none = False, found.message
+            self._on_nowhere(host, found)
             return
         host.addresses = list(found.addresses)
         self.admit(host, now_ms)

@@ -4,6 +4,8 @@ import mmap
 import tempfile
 from pathlib import Path
 
+from storage.errors import naming
+
 PIECES_MAX = 64  # that are kept apart
 WRITE_BYTES = 16 << 10  # to a file at a time; what 2,000 bodies hold back of it is 32 MB
 
@@ -12,7 +14,7 @@ class Bodies:
     """What all bodies on their way may hold in memory."""
 
     def __init__(self, folder: Path, memory_max_bytes: int):
-        self._folder = folder
+        self.folder = folder
         self._memory_max_bytes = memory_max_bytes
         self.memory_bytes = 0
 
@@ -20,7 +22,7 @@ class Bodies:
         return self.memory_bytes + size_bytes <= self._memory_max_bytes
 
     def open_file(self):
-        return tempfile.TemporaryFile(dir=self._folder, buffering=0)  # has no name: a crash leaves nothing
+        return tempfile.TemporaryFile(dir=self.folder, buffering=0)  # has no name: a crash leaves nothing
 
 
 class Body:
@@ -55,7 +57,8 @@ class Body:
         del self._pieces[1:]
 
     def _write(self) -> None:
-        write_all(self._file, b"".join(self._pieces))
+        with naming(self._bodies.folder):  # the file has no name of its own
+            write_all(self._file, b"".join(self._pieces))
         self._pieces.clear()
 
     def pieces(self) -> list[bytes | bytearray | mmap.mmap]:

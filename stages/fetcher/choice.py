@@ -1,7 +1,7 @@
 """URLs of a list that are not asked for at all, because the scope of the crawl leaves them out."""
 
 from contract.config import Scope
-from contract.url import Keys, extension_of, host_named, server_of
+from contract.url import Keys, extension_of, host_named, host_of, server_of
 from stages.fetcher.reasons import REJECT_DOMAINS, REJECT_EXTENSIONS
 
 
@@ -17,3 +17,9 @@ def refuse_before(urls: list[str], scope: Scope, keys: Keys) -> dict[str, str]:
         elif extension_of(url) in extensions:
             refused[url] = REJECT_EXTENSIONS
     return refused
+
+
+def explain_refusal(url: str, reason: str) -> str:
+    """Why refuse_before() left the URL out, in words."""
+    what = f".{extension_of(url)}" if reason == REJECT_EXTENSIONS else host_of(server_of(url))
+    return f"scope.{reason} leaves out {what}"

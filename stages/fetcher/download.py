@@ -4,15 +4,13 @@ The loop starts what may be started, then waits for the nearest of: a transfer t
 ready, a sync that is due, a name that was resolved, a signal. Nothing in it waits for the disk or for DNS.
 """
 
-from collections import deque
-
 import trio
 
 from contract import names
 from contract.command import first_error
-from contract.errors import TryLater
+from contract.errors import ColetorError, TryLater
 from contract.stage import Progress
-from contract.tables import ANSWERED, FAILED, REFUSED, ROBOTS
+from contract.tables import ANSWERED
 from contract.url import host_of, server_of
 from stages.fetcher.addresses import Gate
 from stages.fetcher.arrivals import Arrivals
@@ -22,35 +20,44 @@ from stages.fetcher.engine import Engine
 from stages.fetcher.exchange import Exchange, Origin, limits_of
 from stages.fetcher.identity import user_agent
 from stages.fetcher.job import Job, Result
+from stages.fetcher.keepers import Keepers
 from stages.fetcher.ledger import Ledger
-from stages.fetcher.politeness import Politeness, Rest
-from stages.fetcher.reasons import FORBIDDEN_ADDRESS, OF_ADDRESS
+from stages.fetcher.outage import NAMES, ROUTE, Held, Outage, Watch
+from stages.fetcher.politeness import Politeness
+from stages.fetcher.reasons import OF_ADDRESS, SIGNS_OF_LIFE
 from stages.fetcher.repository import About, Repository
-from stages.fetcher.resolver import Resolver
+from stages.fetcher.resolver import Found, Resolver
 from stages.fetcher.resume import History, Past, read_history, remove_asides
 from stages.fetcher.servers import HostWork, Server, gather_work
+from stages.fetcher.settlement import Settlement
 from stages.fetcher.stopping import Clock, Stop, say
+from stages.fetcher.suspects import InFlight, Suspects, charge, read_suspects, withhold
 
 QUEUED_MAX = 1_000  # exchanges that wait to be written, before no more is asked for
-TURNS_AT_ONCE = 500  # hosts served, and URLs refused, before sockets and signals get their turn
+TURNS_AT_ONCE = 500  # hosts served before sockets and signals get their turn
 TOGETHER_S = 0.005  # hosts that become ready within this are asked in one go
 IDLE_MAX_S = 0.5  # the pace of progress
 BREAK_OFF_SPARE_S = 1.0  # after which what is still in flight at the end of a cycle was held up by ourselves
-KEEP_MAX_MS = 60_000  # a connection that rests longer is closed: servers close theirs by then
 
 
-def download(job: Job) -> Result:
+def download(job: Job, suspects: Suspects | None = None) -> Result:
     """Fetches what is left of the list; TryLater where it was interrupted."""
-    run = Download(job)
+    if suspects is None:
+        suspects = Suspects(job.part.attempt, job.part.run) if job.part else read_suspects(job.folder)
+    run = Download(job, suspects)
     try:
         trio.run(run.run)
+        run.in_flight.clear()
     except BaseExceptionGroup as group:
-        raise first_error(group) from None
+        error = first_error(group)
+        if isinstance(error, (ColetorError, OSError)):  # not a defect, which a page may have brought to light
+            run.in_flight.clear()
+        raise error from None
     finally:
         run.close()
     job.on_end(run.stop.is_wanted)
     if run.stop.is_wanted:
-        raise TryLater("interrupted: run it again to go on")
+        raise TryLater(run.stop.why)
     if job.part is None:
         remove_asides(job.folder)
     left, unreachable = run.ledger.left, run.ledger.unreachable
@@ -59,7 +66,7 @@ def download(job: Job) -> Result:
 
 
 class Download:
-    def __init__(self, job: Job):
+    def __init__(self, job: Job, suspects: Suspects):
         self._job = job
         self._config = config = job.config
         self._agent = user_agent(config)
@@ -75,22 +82,35 @@ class Download:
         self._hosts = {host.name: host for host in hosts}
         gate = Gate(config.allow_private_addresses)
         self._politeness = Politeness(job.slots, config)
-        self._arrivals = Arrivals(hosts, Resolver(config, gate), self._politeness, job.domain_of, config.dns_queries_max,
-                                  self._refuse, self._give_up)
+        self._settlement = Settlement(self.ledger, job.refused, self._clock.now_ms,
+                                      lambda server: self._arrivals.return_home(server))
+        self._resolver = Resolver(config, gate)
+        self._groups = withhold(hosts, suspects)
+        self._is_careful = False  # suspects are asked: nothing else is in flight beside one
+        self._arrivals = Arrivals(hosts, self._resolver, self._politeness, job.domain_of, config.dns_queries_max,
+                                  self._settlement.refuse, self._on_nowhere)
         self._asked: dict[Exchange, tuple[HostWork, Server]] = {}
-        self._keepers: dict[Rest, set[str]] = {}  # of an address -> servers that keep a connection to it
+        self._keepers = Keepers(config.connections_per_address_max)
         self._page_limits, self._robots_limits = limits_of(config)
         self._bodies = Bodies(job.folder, config.bodies_memory_max_bytes)
         self._progress = Progress(names.FETCHER)
         self.stop = Stop(self._clock)
-        connections_max = self._count_connections()
+        self._outage = Outage()
+        # Bodies on their way, queued and being written.
+        connections_max = allow_connections(config.connections_max, config.transfers_max + 2 * QUEUED_MAX)
         self._transfers_max = min(config.transfers_max, connections_max)
         first_number, step = (job.part.first_number + job.part.number, job.part.processes) if job.part else (history.next_number, 1)
         about = About(self._agent, job.part_of, history.attempts + 1, config)
-        self._repository = self.ledger.repository = Repository(job.folder, first_number, about, step, job.dictionary)
+        most = self._transfers_max + 2 * QUEUED_MAX + self._transfers_max  # on their way, queued and being written
+        self.in_flight = InFlight(job.folder, suspects.attempt, suspects.next_run, most)
+        self._repository = self.ledger.repository = Repository(job.folder, first_number, about, step, job.dictionary,
+                                                               self.in_flight.remove_written)
         self._engine = Engine(config, connections_max, gate.lets_text, self._on_done)
+        self._watch = Watch(self._outage, self._resolver.is_answered, self._clock.now_ms, config.outage_max_s,
+                            self._engine.wake, self.stop.end)
         if history.next_number == 0 or (hosts and began_at_ms < self._ends_at_ms):
             self._repository.open_file(began_at_ms)
+        self._groups = charge(self._groups, suspects, self._settlement)
 
     def _read_past(self) -> tuple[History, list[Past]]:
         """What earlier attempts left, and of that what concerns this process."""
@@ -101,25 +121,20 @@ class Download:
         history = read_history(self._job.folder, below=part.first_number, cut=False)
         return history, [event for event in history.past if part.takes(event.robots_for or server_of(event.url))]
 
-    def _count_connections(self) -> int:
-        wanted = self._config.connections_max
-        room = allow_connections(wanted, self._config.transfers_max + 2 * QUEUED_MAX)  # on their way, queued and being written
-        if room < wanted:
-            say(f"the limit on open files leaves room for {room} connections, not fetcher.connections_max = {wanted}: "
-                f"`ulimit -n {wanted + 1000}` raises it where the system allows")
-        return room
-
     def close(self) -> None:
         self._engine.close()
         self._repository.close()
+        self.in_flight.close()
 
     async def run(self) -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.stop.listen, self._engine.wake)
+            nursery.start_soon(self.stop.listen, self._on_stop)
             while True:
                 self._start_what_may(now_ms := self._clock.now_ms(), nursery)
-                if self._is_finished(now_ms):
+                if self._is_finished(now_ms) and not self._ask_what_waits(now_ms):
                     break
+                if self._watch.is_due:
+                    nursery.start_soon(self._watch.look)
                 if self._repository.may_write:
                     nursery.start_soon(self._write, now_ms)
                 if (due_in_s := self._repository.sync_due_in_s(now_ms)) is not None and due_in_s <= 0:
@@ -137,25 +152,51 @@ class Download:
         await self._repository.write(now_ms)
         self._engine.wake()  # a sync may be due
 
+    def _on_stop(self) -> None:
+        self.in_flight.clear()
+        self._engine.wake()
+
     def _may_start(self, now_ms: int) -> bool:
-        return not self.stop.is_wanted and now_ms < self._ends_at_ms
+        return not self.stop.is_wanted and now_ms - self._outage.lasted_ms(now_ms) < self._ends_at_ms
 
     def _has_room(self, now_ms: int) -> bool:
-        return self._may_start(now_ms) and self._engine.has_bandwidth and self._repository.queued <= QUEUED_MAX
+        if self._outage.is_doubted or not self._may_start(now_ms):
+            return False
+        return self._engine.has_bandwidth and self._repository.queued <= QUEUED_MAX
+
+    @property
+    def _has_slot(self) -> bool:
+        return not self.in_flight if self._is_careful else self._engine.in_flight < self._transfers_max
 
     def _is_finished(self, now_ms: int) -> bool:
         if self._engine.in_flight:
-            return self.stop.is_overdue(now_ms) or now_ms >= self._breaks_off_at_ms
+            return self.stop.is_overdue(now_ms) or now_ms - self._outage.lasted_ms(now_ms) >= self._breaks_off_at_ms
         if not self._may_start(now_ms):
             return True
         next_at_ms = self._politeness.next_at()
-        return self._arrivals.are_over and (next_at_ms is None or next_at_ms >= self._ends_at_ms)
+        is_last = next_at_ms is None or next_at_ms - self._outage.lasted_ms(now_ms) >= self._ends_at_ms
+        return self._arrivals.are_over and is_last and not self._outage.is_doubted
+
+    def _ask_what_waits(self, now_ms: int) -> bool:
+        """Ends what was held back and is no outage, then asks the next group of suspects; whether there is more to do."""
+        if self.stop.is_wanted:
+            return False
+        is_held = self._outage.fail()
+        if not self._may_start(now_ms):
+            return False
+        if not is_held and self._groups:
+            urls, self._is_careful = self._groups.pop(0)
+            for server, url in urls:
+                server.urls.append(url)
+                self._arrivals.return_home(server)
+            return True
+        return is_held
 
     def _wait_s(self, now_ms: int) -> float:
         waits_s = [IDLE_MAX_S]
         if (due_in_s := self._repository.sync_due_in_s(now_ms)) is not None:
             waits_s.append(due_in_s)
-        if self._has_room(now_ms) and self._engine.in_flight < self._transfers_max:
+        if self._has_room(now_ms) and self._has_slot:
             if self._arrivals.can_advance:
                 waits_s.append(0.0)
             if (next_at_ms := self._politeness.next_at()) is not None:
@@ -168,27 +209,28 @@ class Download:
         self._arrivals.advance(now_ms, TURNS_AT_ONCE, lambda host: nursery.start_soon(self._resolve, host))
         # While transfers wait for bandwidth one more begins as they go on: none has to wait for a long body, and few crowd in.
         for _ in range(1 if self._engine.is_throttled else TURNS_AT_ONCE):
-            if self._engine.in_flight >= self._transfers_max or (host := self._politeness.take(now_ms)) is None:
+            if not self._has_slot or (host := self._politeness.take(now_ms)) is None:
                 return
             if not self._ask(host, now_ms):
                 return
 
     async def _resolve(self, host: HostWork) -> None:
-        await self._arrivals.resolve(host, self._clock.now_ms, lambda: self.stop.is_wanted)
+        found = await self._arrivals.resolve(host, self._clock.now_ms, lambda: self.stop.is_wanted)
+        if not found.is_silent:
+            self._outage.note_success(NAMES, self._clock.now_ms())
         self._engine.wake()
 
-    def _give_up(self, host: HostWork, reason: str) -> None:
-        """Settles what was to be asked of a host that has no address to ask."""
-        while host.errands:
-            self._settle_robots(host.errands.popleft(), FAILED, reason)
-        for server in list(host.servers):
-            if reason != FORBIDDEN_ADDRESS and server.needs_robots and server.has_more:
-                self._settle_robots(server, FAILED, reason)
-            while server.has_more:
-                if reason == FORBIDDEN_ADDRESS:
-                    self._settle(server, server.urls.popleft(), REFUSED, reason)
-                elif self._is_through(server) and server.has_more:
-                    self._settle(server, server.urls.popleft(), FAILED, reason)
+    def _on_nowhere(self, host: HostWork, found: Found) -> None:
+        """Takes a host that has no address to ask."""
+        def ask_again() -> None:
+            self._resolver.forget(host.name)
+            self._arrivals.add(host)
+
+        if found.is_silent:
+            self._outage.hold(Held(NAMES, self._job.domain_of(host.name),
+                                   lambda: self._settlement.give_up(host, found.reason), ask_again))
+        else:
+            self._settlement.give_up(host, found.reason)
 
     def _ask(self, host: HostWork, now_ms: int) -> bool:
         """Starts the next request of a host that may be asked, if it has one; false where others must get their turn."""
@@ -208,7 +250,7 @@ class Download:
                 self._start(host, server, now_ms)
                 return True
             host.rest_at_least(server.delay_ms)
-            is_through = self._is_through(server)
+            is_through = self._settlement.is_through(server)
             if is_through and server.has_more:
                 self._start(host, server, now_ms)
                 return True
@@ -228,33 +270,6 @@ class Download:
         host.errands.append(server)
         self._arrivals.add(host)
 
-    def _return_home(self, server: Server) -> None:
-        server.is_away = False
-        if not server.needs_robots:
-            server.home.obey_late(server.delay_ms)
-        if server.has_more:
-            if server not in server.home.servers:
-                server.home.servers.append(server)
-            self._arrivals.add(server.home)
-
-    def _is_through(self, server: Server) -> bool:
-        """Settles the URLs at the head of the queue that the rules forbid; false where there may be more of them."""
-        for _ in range(TURNS_AT_ONCE):
-            if server.needs_robots or (url := server.pop_forbidden()) is None:
-                return True
-            self._settle(server, url, REFUSED, ROBOTS)
-        return False
-
-    def _refuse(self, host: HostWork) -> None:
-        """Settles the URLs of a host that are not to be asked for, before anybody is asked about it."""
-        refused = self._job.refused
-        for server in host.servers if refused else ():
-            out = [url for url in server.urls if url in refused]
-            if out:
-                server.urls = deque(url for url in server.urls if url not in refused)
-            for url in out:
-                self._settle(server, url, REFUSED, refused[url])
-
     def _start(self, host: HostWork, server: Server, now_ms: int, *, is_errand: bool = False) -> None:
         is_robots = is_errand or server.needs_robots
         url = server.robots_url if is_robots else server.urls.popleft()
@@ -263,33 +278,31 @@ class Download:
         exchange = Exchange(
             Origin(server_of(url), str(host.address), self._agent) if is_elsewhere else server.origin_at(host.address, self._agent),
             url, self._robots_limits if is_robots else self._page_limits, self._bodies, robots_for=server.name if is_robots else "",
-            keeps=not is_errand and self._may_keep(host, server),
+            keeps=not is_errand and self._keepers.may_keep(host, server),
             conditions=earlier.conditions() if earlier and not is_robots else (),
         )
         exchange.started_at_ms = now_ms
         exchange.times_ms["waited"] = now_ms - max(host.rested_since_ms, self._began_at_ms)
         exchange.times_ms["dns"], host.dns_ms = host.dns_ms, 0
         self._asked[exchange] = host, server
+        self.in_flight.add(exchange)
         self._engine.start(exchange)
-
-    def _may_keep(self, host: HostWork, server: Server) -> bool:
-        """Whether the connection is kept: if the next request comes soon, and the address has room for one more beside it."""
-        keepers = self._keepers.setdefault(host.address_rest, set())
-        if not server.urls or server.drops_connections or server.is_on_probation or host.pause_ms > KEEP_MAX_MS:
-            keepers.discard(server.name)
-        elif len(keepers) < self._config.connections_per_address_max - 1:
-            keepers.add(server.name)
-        return server.name in keepers
 
     def _on_done(self, exchange: Exchange) -> None:
         now_ms = self._clock.now_ms()
         host, server = self._asked.pop(exchange)
         host.addresses_dead = host.addresses_dead + 1 if exchange.reason in OF_ADDRESS else 0
+        host.addresses_unrouted = host.addresses_unrouted + 1 if exchange.has_no_route else 0
+        if exchange.reason in SIGNS_OF_LIFE:
+            self._outage.note_success(ROUTE, now_ms, exchange.address)
         if exchange.was_cut_off:
             server.drops_connections = True
             self._put_back(host, server, exchange)
         elif 0 < host.addresses_dead < len(host.addresses):
             self._put_back(host, server, exchange)
+        elif self._may_be_ours(host, exchange):
+            self._hold(host, server, exchange, now_ms)
+            return
         else:
             self._record(server, exchange)
         if exchange.status in (429, 503):
@@ -298,17 +311,41 @@ class Download:
             host.speed_up(now_ms)
         if not server.needs_robots and server.has_more:
             host.rest_at_least(server.delay_ms)
-            self._is_through(server)
+            self._settlement.is_through(server)
         host.rested_since_ms = now_ms
         self._go_on(host, exchange, now_ms)
 
     def _put_back(self, host: HostWork, server: Server, exchange: Exchange) -> None:
         """Nobody's failure: a kept connection was dead (RFC 9112 9.3.1), or an address of a name that has others. It is asked
         again after the pause, on a new connection or at the next address."""
+        self.in_flight.remove(exchange)
         if not exchange.is_robots:
             server.urls.appendleft(exchange.url)
         elif server.is_away:
             host.errands.appendleft(server)
+
+    def _may_be_ours(self, host: HostWork, exchange: Exchange) -> bool:
+        """Whether a failure may be our own network's: it is down, or knows no route to any address of the host."""
+        if self._outage.is_down:
+            return exchange.reason not in SIGNS_OF_LIFE
+        return host.addresses_unrouted >= len(host.addresses) and not self._outage.has_route(exchange.address)
+
+    def _hold(self, host: HostWork, server: Server, exchange: Exchange, now_ms: int) -> None:
+        """Holds back a failure, and what else there is to ask of its host."""
+        def fail() -> None:
+            self._record(server, exchange)
+            self._arrivals.add(host)
+
+        def ask_again() -> None:
+            exchange.body.release()
+            host.addresses_dead = host.addresses_unrouted = 0
+            self._put_back(host, server, exchange)
+            self._arrivals.add(host)
+
+        self.in_flight.remove(exchange)
+        host.rested_since_ms, host.is_active = now_ms, False
+        self._politeness.end(host, now_ms, exchange.times_ms["total"], has_more=False)
+        self._outage.hold(Held(ROUTE, self._job.domain_of(host.name), fail, ask_again, exchange.address))
 
     def _record(self, server: Server, exchange: Exchange) -> None:
         server.note(exchange.outcome)
@@ -326,7 +363,7 @@ class Download:
         if server.needs_robots and not server.is_left_alone and is_elsewhere:
             self._send_errand(server)
         else:
-            self._return_home(server)
+            self._arrivals.return_home(server)
 
     def _go_on(self, host: HostWork, exchange: Exchange, now_ms: int) -> None:
         total_ms, has_more = exchange.times_ms["total"], host.has_more
@@ -337,18 +374,6 @@ class Download:
         else:
             self._politeness.end(host, now_ms, total_ms, has_more)
             host.is_active = has_more
-
-    def _settle(self, server: Server, url: str, outcome: str, reason: str) -> None:
-        """Records an outcome that needed no request."""
-        self.ledger.settle(url, outcome, reason, self._clock.now_ms())
-        server.note(outcome)
-
-    def _settle_robots(self, server: Server, outcome: str, reason: str) -> None:
-        self.ledger.settle(server.robots_url, outcome, reason, self._clock.now_ms(), robots_for=server.name)
-        server.note(outcome)
-        server.note_robots(server.robots_url, outcome, b"")
-        if server.is_away:
-            self._return_home(server)
 
     def _break_off(self) -> None:
         now_ms = self._clock.now_ms()
@@ -364,4 +389,5 @@ class Download:
         self._progress.tell(
             pages=counts["answered"], bytes=counts["bytes"], servers=len(self._asked), waiting=counts["not_reached"],
             errors=dict(self.ledger.tally.errors), listed=counts["listed"],
+            outage_s=self._outage.present_ms(self._clock.now_ms()) // 1000,
         )

@@ -30,6 +30,7 @@ from contract.config import Fetcher
 from contract.errors import TryLater
 from stages.fetcher.bandwidth import Bandwidth
 from stages.fetcher.exchange import STOP, Exchange
+from stages.fetcher.outage import NO_ROUTE
 from stages.fetcher.reasons import (
     BAD_HTTP, CONNECTION_REFUSED, DISCONNECT, DNS, EMPTY, FORBIDDEN_ADDRESS, TIMEOUT_CONNECT, TIMEOUT_TOTAL, TLS,
     TOO_LONG_HEADERS, TOO_SLOW, UNREACHABLE,
@@ -185,7 +186,7 @@ class Engine:
             try:
                 transfer.resume()
             except pycurl.error as error:  # our own callback wants no more of it
-                self._end(transfer.curl, reason_of(error.args[0], str(error)))
+                self._end(transfer.curl, reason_of(error.args[0], str(error)), str(error))
 
     def wake(self) -> None:
         if self._nap is not None:
@@ -216,11 +217,13 @@ class Engine:
                 if os_error in OUR_OWN:
                     raise TryLater(f"this machine can open no more connections ({os.strerror(os_error)}): run it again, "
                                    "with a smaller fetcher.connections_max where that repeats itself")
-                self._end(curl, reason_of(code, message, os_error))
+                told = f"{message} ({os.strerror(os_error)})" if os_error else message
+                self._busy[curl].exchange.has_no_route = code == pycurl.E_COULDNT_CONNECT and os_error in NO_ROUTE
+                self._end(curl, reason_of(code, message, os_error), told)
 
-    def _end(self, curl: pycurl.Curl, trouble: str) -> None:
+    def _end(self, curl: pycurl.Curl, trouble: str, message: str = "") -> None:
         transfer = self._busy[curl]
-        exchange = transfer.finish(trouble)
+        exchange = transfer.finish(trouble, message)
         self._retire(curl)
         self._on_done(exchange)
 
@@ -232,9 +235,11 @@ class Engine:
         self._swept_at_s = now_s
         for transfer in list(self._busy.values()):
             if now_s - transfer.started_at_s - transfer.held_by(now_s) >= self._total_timeout_s:
-                self._end(transfer.curl, TIMEOUT_TOTAL)
+                told = f"not done within fetcher.total_timeout_s = {self._total_timeout_s:g}"
+                self._end(transfer.curl, TIMEOUT_TOTAL, told)
             elif now_s - transfer.measured_at_s >= self._slow_s and transfer.was_slow(now_s, self._slow_bytes):
-                self._end(transfer.curl, TOO_SLOW)
+                told = f"fewer than fetcher.slow_bytes_per_s for fetcher.slow_s = {self._slow_s:g}"
+                self._end(transfer.curl, TOO_SLOW, told)
 
     def _retire(self, curl: pycurl.Curl) -> None:
         transfer = self._busy.pop(curl)
@@ -338,7 +343,7 @@ class Transfer:
         self.measured_at_s, self._measured_bytes, self._measured_held_s = now_s, received, held_s
         return slow
 
-    def finish(self, trouble: str) -> Exchange:
+    def finish(self, trouble: str, message: str) -> Exchange:
         if self._failure is not None:
             raise self._failure
         exchange, getinfo = self.exchange, self.curl.getinfo
@@ -349,7 +354,7 @@ class Transfer:
         exchange.times_ms["total"] = round((time.monotonic() - self.started_at_s) * 1000)
         if trouble in BROKEN_OFF and exchange.origin.is_tls and not exchange.is_sent and getinfo(pycurl.CONNECT_TIME):
             trouble = TLS  # in the middle of the handshake
-        exchange.end(self._trouble or trouble)
+        exchange.end(self._trouble or trouble, message)
         return exchange
 
     def _open_socket(self, purpose: int, address) -> socket.socket | int:

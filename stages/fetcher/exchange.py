@@ -6,14 +6,19 @@ where the outcome is failed; without one there is only an outcome and its reason
 
 import re
 from dataclasses import dataclass
+from http import HTTPStatus
+from ipaddress import ip_address
 
 from contract.config import Fetcher
 from contract.retry_after import read_wait_s
 from contract.tables import ANSWERED, FAILED, REFUSED
 from contract.url import port_of
+from contract.warc import clean_message
+from stages.fetcher.addresses import explain_forbidden
 from stages.fetcher.bodies import Bodies, Body
 from stages.fetcher.reasons import (
-    BAD_HTTP, DISCONNECT, EMPTY, EXCLUDED_TYPE, HTTP_429, HTTP_5XX, REFUSALS, TIMEOUT_TOTAL, TOO_BIG, TOO_LONG_HEADERS, TOO_SLOW,
+    BAD_HTTP, DISCONNECT, EMPTY, EXCLUDED_TYPE, FORBIDDEN_ADDRESS, HTTP_429, HTTP_5XX, REFUSALS, TIMEOUT_TOTAL, TOO_BIG,
+    TOO_LONG_HEADERS, TOO_SLOW, WORDS,
 )
 
 LENGTH, TIME, UNSPECIFIED = "length", "time", "unspecified"  # WARC-Truncated, WARC 1.1 section 5.13
@@ -63,8 +68,8 @@ class Origin:
 class Exchange:
     __slots__ = (
         "url", "origin", "robots_for", "keeps", "target", "headers", "started_at_ms", "times_ms", "is_http2",
-        "is_sent", "was_cut_off", "status", "outcome", "reason", "truncated", "body", "header_bytes", "_limits", "_header_max",
-        "_lines", "_head", "_has_head", "_refusal",
+        "is_sent", "was_cut_off", "has_no_route", "status", "outcome", "reason", "message", "truncated", "body", "header_bytes",
+        "_limits", "_header_max", "_lines", "_head", "_has_head", "_refusal",
     )
 
     def __init__(self, origin: Origin, url: str, limits: Limits, bodies: Bodies, *, robots_for: str = "", keeps: bool = False,
@@ -82,8 +87,9 @@ class Exchange:
         self.is_http2 = False
         self.is_sent = False
         self.was_cut_off = False  # a kept connection turned out dead; the request must be repeated after a pause
+        self.has_no_route = False  # this machine knows no way to the address
         self.status = 0
-        self.outcome = self.reason = self.truncated = ""
+        self.outcome = self.reason = self.message = self.truncated = ""
         self.body = Body(bodies)
         self._limits = limits
         self._header_max = limits.header_max_bytes
@@ -166,14 +172,16 @@ class Exchange:
 
     def _choose(self) -> str:
         """Why the body is not wanted, or nothing."""
-        kind = self.header(b"content-type").partition(";")[0].strip().lower()
-        accepted = self._limits.accept_types
+        kind, accepted = self._kind(), self._limits.accept_types
         if accepted and kind and not any(kind == wanted or (wanted.endswith("/") and kind.startswith(wanted)) for wanted in accepted):
             return EXCLUDED_TYPE
         length = self.header(b"content-length")
         if self._limits.length_max_bytes and _DIGITS.fullmatch(length) and int(length) > self._limits.length_max_bytes:
             return TOO_BIG
         return ""
+
+    def _kind(self) -> str:
+        return self.header(b"content-type").partition(";")[0].strip().lower()
 
     def take_body(self, piece: bytes) -> int | None:
         """Takes a piece of the body as it arrives; STOP where the body is longer than allowed."""
@@ -186,8 +194,8 @@ class Exchange:
         self.truncated = LENGTH
         return STOP
 
-    def end(self, trouble: str) -> None:
-        """Decides the outcome; `trouble` is the reason why the transfer broke off, or nothing."""
+    def end(self, trouble: str, message: str = "") -> None:
+        """Decides the outcome; `trouble` is why the transfer broke off, or nothing; `message` tells it in words."""
         if self.header_bytes > self._limits.header_max_bytes:
             trouble = TOO_LONG_HEADERS
         elif self._refusal:
@@ -201,10 +209,38 @@ class Exchange:
         if trouble and self.has_answer and not self.truncated:
             self.truncated = {TIMEOUT_TOTAL: TIME, TOO_SLOW: TIME, DISCONNECT: DISCONNECT}.get(trouble, UNSPECIFIED)
         self.outcome, self.reason = judge(self.status, trouble)
+        self.message = clean_message(self._explain() or message or WORDS.get(self.reason, "")) if self.reason else ""
+
+    def _explain(self) -> str:
+        """Why there is no answer, in words; nothing where only libcurl knows."""
+        limits = self._limits
+        if self.header_bytes > limits.header_max_bytes:
+            return f"the head is longer than fetcher.header_max_bytes = {limits.header_max_bytes}"
+        if self.reason in (HTTP_5XX, HTTP_429):
+            return describe_status(self._lines[0], self.status)
+        if self.reason == EXCLUDED_TYPE:
+            return f"fetcher.accept_types does not name {self._kind()}"
+        if self.reason == TOO_BIG:
+            length = self.header(b"content-length")
+            return f"Content-Length {length} is more than fetcher.length_max_bytes = {limits.length_max_bytes}"
+        if self.reason == FORBIDDEN_ADDRESS:
+            return explain_forbidden(ip_address(self.address))
+        if self._has_head and not self.status:
+            return f"expected a status line of HTTP, found {b''.join(self._lines[:1])[:100]!r}"
+        return ""
 
     def retry_after_s(self, now_ms: int) -> int:
         """For how long the server asks to be left alone, 0 where it does not."""
         return read_wait_s(self.status, self.header(b"retry-after"), now_ms)
+
+
+def describe_status(line: bytes, status: int) -> str:
+    """The status and its phrase as they came; HTTP/2 sends no phrase, so that the standard's stands for it."""
+    told = line.decode("latin-1").partition(" ")[2].strip()
+    try:
+        return told if told != str(status) else f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:  # a number that no standard has
+        return told
 
 
 def judge(status: int, trouble: str = "") -> tuple[str, str]:

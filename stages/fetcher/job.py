@@ -17,6 +17,8 @@ class Part(NamedTuple):
     processes: int
     first_number: int  # of the page files that they write, which they take in turn
     takes: Callable[[str], bool]  # whether a server is asked by this process
+    attempt: int  # as suspects.py counts them, and the runs in it
+    run: int
 
 
 @dataclass(frozen=True)

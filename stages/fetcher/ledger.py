@@ -24,7 +24,8 @@ class Ledger:
         self.repository: Repository | None = None
         self._earlier = earlier
         self._retries_max = retries_max
-        self._tries: dict[str, tuple[int, str]] = {}  # URL -> times that it failed and was put back, and why last
+        # URL -> times that it failed and was put back, and why last: reason and message.
+        self._tries: dict[str, tuple[int, str, str]] = {}
         self._on_final = on_final
         for event in past:
             ends = event.is_final and event.url in self.left  # not: a URL of another list that was fetched here before
@@ -32,18 +33,21 @@ class Ledger:
                 self.left.remove(event.url)
                 self._tries.pop(event.url, None)
             elif not event.is_robots and event.url in self.left:
-                self._note_try(event.url, event.reason)
+                self._note_try(event.url, event.reason, event.message)
             self.tally.count(event.outcome, event.reason, event.bytes, is_asked=event.is_asked,
                              is_robots=event.is_robots, is_final=ends)
 
-    def _note_try(self, url: str, reason: str) -> None:
-        self._tries[url] = self._tries.get(url, (0, ""))[0] + 1, reason
+    def _note_try(self, url: str, reason: str, message: str) -> None:
+        self._tries[url] = self._count_tries(url) + 1, reason, message
+
+    def _count_tries(self, url: str) -> int:
+        return self._tries[url][0] if url in self._tries else 0
 
     def record(self, exchange: Exchange, *, may_retry: bool) -> bool:
         """Writes down an exchange; true where its URL is to be asked again."""
         url = exchange.url
-        tries, _ = self._tries.get(url, (0, ""))
-        again = may_retry and tries < self._retries_max and exchange.reason in TEMPORARY and not exchange.is_robots
+        may_retry = may_retry and self._count_tries(url) < self._retries_max
+        again = may_retry and exchange.reason in TEMPORARY and not exchange.is_robots
         is_final = not again and not exchange.is_robots
         size_bytes = self.repository.write_exchange(exchange, is_final=is_final, earlier=self._earlier.get(url))
         self.tally.count(exchange.outcome, exchange.reason, size_bytes, is_asked=True,
@@ -52,14 +56,15 @@ class Ledger:
             if exchange.outcome == FAILED:
                 self.unreachable[exchange.robots_for] = exchange.reason
         elif again:
-            self._note_try(url, exchange.reason)
+            self._note_try(url, exchange.reason, exchange.message)
         else:
             self._end(url, exchange.what, size_bytes, exchange.times_ms["total"])
         return again
 
-    def settle(self, url: str, outcome: str, reason: str, now_ms: int, *, robots_for: str = "") -> None:
+    def settle(self, url: str, outcome: str, reason: str, now_ms: int, *, message: str, robots_for: str = "") -> None:
         """Writes down an outcome that needed no request."""
-        self.repository.write_outcome(url, outcome, reason, now_ms, robots_for=robots_for, is_final=not robots_for)
+        self.repository.write_outcome(url, outcome, reason, now_ms, is_final=not robots_for, robots_for=robots_for,
+                                      message=message)
         self.tally.count(outcome, reason, 0, is_asked=False, is_robots=bool(robots_for), is_final=not robots_for)
         if robots_for:
             self.unreachable[robots_for] = reason
@@ -68,9 +73,9 @@ class Ledger:
 
     def close_books(self, now_ms: int) -> None:
         """Ends the URLs that were to be asked again and will not be."""
-        for url, (_, reason) in list(self._tries.items()):
+        for url, (_, reason, message) in list(self._tries.items()):
             if url in self.left:
-                self.repository.write_outcome(url, FAILED, reason, now_ms, is_final=True)
+                self.repository.write_outcome(url, FAILED, reason, now_ms, is_final=True, message=message)
                 self.tally.count(FAILED, "", 0, is_asked=False, is_robots=False, is_final=True)
                 self._end(url, reason, 0, 0)
 

@@ -7,12 +7,24 @@ TIMEOUT_TOTAL, TOO_SLOW, DISCONNECT, EMPTY = "timeout_total", "too_slow", "disco
 BAD_HTTP, TOO_LONG_HEADERS = "bad_http", "too_long_headers"
 FORBIDDEN_ADDRESS, EXCLUDED_TYPE, TOO_BIG = "forbidden_address", "excluded_type", "too_big"
 REJECT_DOMAINS, REJECT_EXTENSIONS = "reject_domains", "reject_extensions"
+KILLED_FETCHER = "killed_fetcher"  # suspects.py tells when
+
+# What is told of a failure that libcurl has no words for.
+WORDS = {
+    EMPTY: "the connection was closed without a byte",
+    DISCONNECT: "the connection was closed before the head was whole",
+    TOO_LONG_HEADERS: "a header line is longer than libcurl takes",
+}
 
 # Refusals are our own doing: nobody is asked again, and no server is blamed.
 REFUSALS = frozenset((FORBIDDEN_ADDRESS, EXCLUDED_TYPE, TOO_BIG, REJECT_DOMAINS, REJECT_EXTENSIONS))
 
 # Failures that may be over in a minute. One that took all the time it was given is left to a later cycle, and so is a look-up.
 TEMPORARY = frozenset((CONNECTION_REFUSED, UNREACHABLE, TIMEOUT_CONNECT, DISCONNECT, EMPTY, HTTP_429, HTTP_5XX))
+
+# Ends of an exchange that show that the network works, the good end among them.
+SIGNS_OF_LIFE = frozenset((
+    "", HTTP_429, HTTP_5XX, CONNECTION_REFUSED, TLS, EMPTY, BAD_HTTP, TOO_LONG_HEADERS, EXCLUDED_TYPE, TOO_BIG))
 
 # Failures of one address that another address of the same host may not share.
 OF_ADDRESS = frozenset((CONNECTION_REFUSED, UNREACHABLE, TIMEOUT_CONNECT))

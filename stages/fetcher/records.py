@@ -53,11 +53,12 @@ def encode_answer(draft: Draft, asked_digest: str, payload_digest: str, block_di
         shared += "WARC-Protocol: h2\r\n"
     if exchange.robots_for:
         shared += f"{warc.ROBOTS}: {exchange.robots_for}\r\n"
+    outcome = outcome_headers(exchange.outcome, exchange.reason, exchange.message, exchange.times_ms, is_final)
     request_id = warc.new_id()
     request = warc.write_head("request", f"WARC-Record-ID: {request_id}\r\n{shared}Content-Type: {warc.HTTP_REQUEST}\r\n", asked_digest, len(asked))
     response = warc.write_head(kind, f"WARC-Record-ID: {warc.new_id()}\r\n{shared}Content-Type: {warc.HTTP_RESPONSE}\r\n"
                                f"WARC-Concurrent-To: {request_id}\r\n{payload}"
-                               f"{warc.write_headers(outcome_headers(exchange.outcome, exchange.reason, exchange.times_ms, is_final))}",
+                               f"{warc.write_headers(outcome)}",
                                block_digest, sum(map(len, block)))
     return [(request, asked, warc.RECORD_END), (response, *block, warc.RECORD_END)]
 
@@ -66,18 +67,20 @@ def encode_silence(draft: Draft) -> list[tuple]:
     """The record of an exchange that got no answer."""
     exchange = draft.exchange
     return encode_outcome(exchange.url, exchange.outcome, exchange.reason, exchange.started_at_ms, draft.is_final,
-                          exchange.robots_for, exchange.address, exchange.times_ms)
+                          exchange.robots_for, exchange.address, exchange.times_ms, exchange.message)
 
 
 def encode_outcome(url: str, outcome: str, reason: str, at_ms: int, is_final: bool, robots_for: str = "", address: str = "",
-                   times_ms: dict[str, int] | None = None) -> list[tuple]:
+                   times_ms: dict[str, int] | None = None, message: str = "") -> list[tuple]:
     """The record of a URL that got no answer; with an address where somebody was asked."""
+    message = warc.clean_message(message)
     headers = [
         ("WARC-Record-ID", warc.new_id()), ("WARC-Date", warc.format_date(at_ms)), ("WARC-Target-URI", url),
         *[("WARC-IP-Address", address)] * bool(address), *[(warc.ROBOTS, robots_for)] * bool(robots_for),
-        ("Content-Type", warc.FIELDS), *outcome_headers(outcome, reason, times_ms or {}, is_final),
+        ("Content-Type", warc.FIELDS), *outcome_headers(outcome, reason, message, times_ms or {}, is_final),
     ]
-    return [(warc.encode_record("metadata", headers, f"outcome: {outcome}\r\nreason: {reason}\r\n".encode()),)]
+    fields = [("outcome", outcome), ("reason", reason), *[("message", message)] * bool(message)]
+    return [(warc.encode_record("metadata", headers, warc.write_headers(fields).encode()),)]
 
 
 def choose_profile(exchange: Exchange, payload_digest: str, earlier: Revisit) -> str:
@@ -100,8 +103,10 @@ def revisit_headers(profile: str, exchange: Exchange, payload_digest: str, earli
     ]
 
 
-def outcome_headers(outcome: str, reason: str, times_ms: dict[str, int], is_final: bool) -> list[tuple[str, str]]:
+def outcome_headers(outcome: str, reason: str, message: str, times_ms: dict[str, int],
+                    is_final: bool) -> list[tuple[str, str]]:
+    """`message` is clean."""
     return [
         *[(warc.FINAL, warc.YES)] * is_final, (warc.OUTCOME, outcome), *[(warc.REASON, reason)] * bool(reason),
-        (warc.TIMES, warc.format_times(times_ms)),
+        *[(warc.MESSAGE, message)] * bool(message), (warc.TIMES, warc.format_times(times_ms)),
     ]

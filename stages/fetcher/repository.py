@@ -8,6 +8,7 @@ write into one folder, each its own files with its own mark.
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from contract.config import Fetcher
 from stages.fetcher.exchange import Exchange
 from stages.fetcher.records import Draft, encode_exchanges, encode_outcome
 from stages.fetcher.revisit import Revisit
+from storage.errors import naming
 from storage.frames import AT_ONCE_BYTES, Gzip, Zstd
 from storage.publish import ASIDE, FORMAT, encode_json, make_folder, put, sync_folder
 
@@ -68,13 +70,15 @@ class PageFile:
 class Repository:
     """Writes the files first_number, first_number + step, ... of a folder; others may write those between."""
 
-    def __init__(self, folder: Path, first_number: int, about: About, step: int = 1, dictionary: bytes | None = None):
+    def __init__(self, folder: Path, first_number: int, about: About, step: int = 1, dictionary: bytes | None = None,
+                 on_written: Callable[[list[Draft]], None] = lambda drafts: None):
         self._pages = folder / names.PAGES
         self._mark_path = folder / mark_name(first_number)
         self._mark: dict[str, int] = {}  # bytes that are synced, of all files
         self._about = about
         self._config = about.config
         self._compressor = Gzip() if about.config.warc_compression == "gzip" else Zstd(dictionary=dictionary)
+        self._on_written = on_written
         self._next_number = first_number
         self._step = step
         self._files: list[PageFile] = []  # those not yet synced and closed; the last one is written to
@@ -107,9 +111,10 @@ class Repository:
         self._queue.append(Draft(exchange, is_final, earlier))
         return len(exchange.response_head()) + exchange.body.size_bytes if exchange.has_answer else 0
 
-    def write_outcome(self, url: str, outcome: str, reason: str, at_ms: int, *, is_final: bool, robots_for: str = "") -> None:
+    def write_outcome(self, url: str, outcome: str, reason: str, at_ms: int, *, is_final: bool, robots_for: str = "",
+                      message: str = "") -> None:
         """Queues the record of a URL that nobody was asked for."""
-        self._queue.append(encode_outcome(url, outcome, reason, at_ms, is_final, robots_for))
+        self._queue.append(encode_outcome(url, outcome, reason, at_ms, is_final, robots_for, message=message))
 
     @property
     def queued(self) -> int:
@@ -132,6 +137,7 @@ class Repository:
                 self._unsynced_pages += len(batch)
                 for draft in drafts:
                     draft.exchange.body.release()
+                self._on_written(drafts)
         self._is_writing = False
 
     def _take_batch(self) -> list[Draft | list[tuple]]:
@@ -217,7 +223,8 @@ class Repository:
     def _sync_files(self, sizes: list[tuple[PageFile, int]], is_marked: bool) -> None:
         """The files first, then the mark that vouches for them. Runs in a thread."""
         for file, size_bytes in sizes:
-            os.fdatasync(file.descriptor)
+            with naming(file.path):
+                os.fdatasync(file.descriptor)
             if not file.synced_bytes:
                 sync_folder(self._pages)
             file.synced_bytes = size_bytes

@@ -17,7 +17,7 @@ import dns.resolver
 from contract.config import Fetcher
 from contract.errors import BadConfiguration
 from contract.url import is_address
-from stages.fetcher.addresses import Address, Gate, plain
+from stages.fetcher.addresses import Address, Gate, explain_forbidden, plain
 from stages.fetcher.hosts_file import read_hosts_file
 from stages.fetcher.reasons import DNS, DNS_TIMEOUT, FORBIDDEN_ADDRESS
 
@@ -27,12 +27,15 @@ TROUBLE_TTL_S = 60  # for how long a name that nobody could tell about is not as
 ADDRESSES_MAX = 8  # of one name; more would only be tried where all those before are dead
 RECORD_TYPES = {"ipv4": "A", "ipv6": "AAAA"}
 FOREVER_MS = 1 << 62
+NOT_IN_HOSTS_FILE = "the name is not in fetcher.hosts_file, which replaces DNS"
 
 
 class Found(NamedTuple):
     addresses: list[Address]  # those that may be asked, in the order of the answer
     reason: str  # why there are none
     expires_at_ms: int
+    message: str  # the same in words, and who said so
+    is_silent: bool = False  # no name server said anything at all
 
 
 class Resolver:
@@ -45,6 +48,7 @@ class Resolver:
         self._resolver = None if self._is_replaced else make_resolver(config)
         self._timeout_s = config.dns_timeout_s
         self._known: dict[str, Found] = {}
+        self._last_answered = ""  # a name
 
     def look_up(self, host: str, now_ms: int) -> Found | None:
         """What is known without asking anybody, or nothing."""
@@ -52,7 +56,7 @@ class Resolver:
         if known is not None and known.expires_at_ms > now_ms:
             return known
         addresses = self._at_hand(host)
-        return None if addresses is None else self._keep(host, addresses, DNS, FOREVER_MS)
+        return None if addresses is None else self._keep(host, addresses, DNS, FOREVER_MS, NOT_IN_HOSTS_FILE)
 
     def tell_source(self, host: str) -> str:
         """Who is asked for the addresses of a name, for people."""
@@ -62,9 +66,10 @@ class Resolver:
             return f"fetcher.hosts_file {self._hosts_file}, which replaces DNS"
         if host in self._hosts:
             return str(SYSTEM_HOSTS)
-        servers = (f"{server.address} port {server.port}" if isinstance(server, dns.nameserver.Do53Nameserver) else str(server)
-                   for server in self._resolver.nameservers)
-        return f"DNS, {', then '.join(self._types)}, of {' or '.join(servers)}"
+        return f"DNS, {', then '.join(self._types)}, of {self._tell_servers()}"
+
+    def _tell_servers(self) -> str:
+        return " or ".join(map(tell_server, self._resolver.nameservers))
 
     def _at_hand(self, host: str) -> list[Address] | None:
         try:
@@ -77,27 +82,62 @@ class Resolver:
         found = self.look_up(host, now_ms)
         return found if found is not None else self._keep(host, *await self._ask(host, now_ms))
 
-    def _keep(self, host: str, addresses: list[Address], reason: str, expires_at_ms: int) -> Found:
+    def forget(self, host: str) -> None:
+        self._known.pop(host, None)
+
+    async def is_answered(self) -> bool:
+        """Whether a name server says anything: about the root, or about a name that it could tell before."""
+        for name, kind in ((".", "NS"), (self._last_answered + ".", self._types[0])):
+            try:
+                await self._resolver.resolve(name, kind, search=False, lifetime=self._timeout_s)
+                return True
+            except (dns.resolver.NoNameservers, dns.exception.Timeout, OSError) as error:
+                if not is_silence(error):
+                    return True
+            except dns.exception.DNSException:
+                return True
+        return False
+
+    def _keep(self, host: str, addresses: list[Address], reason: str, expires_at_ms: int, message: str,
+              is_silent: bool = False) -> Found:
         allowed = [plain(address) for address in addresses if self._gate.lets(address)][:ADDRESSES_MAX]
-        why = "" if allowed else FORBIDDEN_ADDRESS if addresses else reason
-        found = self._known[host] = Found(allowed, why, expires_at_ms)
+        if allowed:
+            reason = message = ""
+        elif addresses:
+            reason, message = FORBIDDEN_ADDRESS, explain_forbidden(addresses[0])
+        found = self._known[host] = Found(allowed, reason, expires_at_ms, message, is_silent)
         return found
 
-    async def _ask(self, host: str, now_ms: int) -> tuple[list[Address], str, int]:
-        reason, ttl_s = DNS, TTL_MAX_S
+    async def _ask(self, host: str, now_ms: int) -> tuple[list[Address], str, int, str, bool]:
+        reason, ttl_s, message, is_silent = DNS, TTL_MAX_S, "", True
         for kind in self._types:
             try:
                 answer = await self._resolver.resolve(host + ".", kind, search=False, lifetime=self._timeout_s)
-                return [ip_address(row.address) for row in answer], "", expiry(now_ms, ttl_of(answer.response))
+                self._last_answered = host
+                addresses = [ip_address(row.address) for row in answer]
+                return addresses, "", expiry(now_ms, ttl_of(answer.response)), "", False
             except dns.resolver.NXDOMAIN as error:
-                return [], DNS, expiry(now_ms, min((ttl_of(response) for response in error.responses().values()), default=0))
+                ttl_s = min((ttl_of(response) for response in error.responses().values()), default=0)
+                return [], DNS, expiry(now_ms, ttl_s), f"there is no such name (NXDOMAIN), says {self._tell_servers()}", False
             except dns.resolver.NoAnswer as error:
-                ttl_s = min(ttl_s, ttl_of(error.response()))
-            except (dns.resolver.NoNameservers, dns.exception.Timeout, OSError):
-                reason, ttl_s = DNS_TIMEOUT, TROUBLE_TTL_S
-            except (dns.exception.DNSException, ValueError):  # a name that DNS cannot hold, an answer that is none
-                ttl_s = TROUBLE_TTL_S
-        return [], reason, expiry(now_ms, ttl_s)
+                ttl_s, is_silent = min(ttl_s, ttl_of(error.response())), False
+                message = message or f"the name has no {' or '.join(self._types)} record, says {self._tell_servers()}"
+            except (dns.resolver.NoNameservers, dns.exception.Timeout, OSError) as error:
+                reason, ttl_s, message = DNS_TIMEOUT, TROUBLE_TTL_S, str(error)
+                is_silent = is_silent and is_silence(error)
+            except (dns.exception.DNSException, ValueError) as error:  # a name that DNS cannot hold, a broken answer
+                ttl_s, message, is_silent = TROUBLE_TTL_S, message or str(error), False
+        return [], reason, expiry(now_ms, ttl_s), message, is_silent
+
+
+def tell_server(server: str | dns.nameserver.Nameserver) -> str:
+    return f"{server.address} port {server.port}" if isinstance(server, dns.nameserver.Do53Nameserver) else str(server)
+
+
+def is_silence(error: Exception) -> bool:
+    """Whether a look-up failed without a word from any name server; what came, even a refusal or rubbish, is a word."""
+    tries = error.kwargs.get("errors", ()) if isinstance(error, dns.exception.DNSException) else ()
+    return all(isinstance(trouble, (OSError, dns.exception.Timeout)) for _, _, _, trouble, _ in tries)
 
 
 def ttl_of(response) -> int:

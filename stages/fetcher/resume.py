@@ -29,6 +29,7 @@ class Past(NamedTuple):
     is_asked: bool  # somebody was asked, or tried to reach
     bytes: int
     block: bytes  # of a robots.txt answer; not kept of pages
+    message: str = ""
 
     @property
     def is_robots(self) -> bool:
@@ -137,6 +138,7 @@ def to_past(record: warc.Record) -> Past:
         record.url, robots_for, record.get(warc.FINAL) == warc.YES, record.get(warc.OUTCOME), record.get(warc.REASON),
         is_answer or bool(record.get("WARC-IP-Address")),
         len(record.block) if is_answer else 0, record.block if robots_for and is_answer else b"",
+        warc.clean_message(record.get(warc.MESSAGE)),
     )
 
 

@@ -63,7 +63,7 @@ class Server:
     def rules(self) -> Rules:
         """The rules, parsed at first use: many servers of a list are never reached."""
         if self._rules is None:
-            self._rules = Rules(self._robots_text, self._config.agent)
+            self._rules = Rules(self._robots_text, self._config.agent, self.name)
         return self._rules
 
     @cached_property
@@ -75,14 +75,14 @@ class Server:
             self._address, self._origin = address, Origin(self.name, str(address), agent)
         return self._origin
 
-    def pop_forbidden(self) -> str | None:
-        """Takes the first URL off the queue if the rules forbid it."""
+    def pop_forbidden(self) -> tuple[str, str] | None:
+        """Takes the first URL off the queue if the rules forbid it, and gives it with the rule."""
         if not self.has_more or self.urls[0] == self._allowed:
             return None
-        if self.rules.allows(self.urls[0]):
+        if not (rule := self.rules.forbids(self.urls[0])):
             self._allowed = self.urls[0]
             return None
-        return self.urls.popleft()
+        return self.urls.popleft(), rule
 
     def note(self, outcome: str) -> None:
         """Counts failures in a row; a refusal is our own doing and counts neither way."""
@@ -114,7 +114,9 @@ class HostWork(Host):
         self.errands: deque[Server] = deque()
         self.is_active = False  # being resolved, waiting for its turn, or asked
         self.addresses: list[Address] = []
+        self.why_none = ""  # why it has no addresses, in words
         self.addresses_dead = 0  # found so one after the other, up to now
+        self.addresses_unrouted = 0  # likewise, for want of a route
         self.expires_at_ms = 0
         self.dns_ms = 0
         self.rested_since_ms = 0

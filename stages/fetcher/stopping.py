@@ -33,6 +33,7 @@ class Stop:
     def __init__(self, clock: Clock):
         self._clock = clock
         self._by_ms: int | None = None
+        self.why = "interrupted: run it again to go on"
 
     @property
     def is_wanted(self) -> bool:
@@ -40,6 +41,10 @@ class Stop:
 
     def is_overdue(self, now_ms: int) -> bool:
         return self.is_wanted and now_ms >= self._by_ms
+
+    def end(self, why: str) -> None:
+        """Ends the run in order, at once, for a reason of our own."""
+        self._by_ms, self.why = self._clock.now_ms(), why
 
     async def listen(self, on_stop: Callable[[], None]) -> None:
         """The first signal ends the work in order, the second at once. Runs until cancelled."""

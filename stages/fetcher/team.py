@@ -11,7 +11,7 @@ import selectors
 import signal
 import threading
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -29,10 +29,16 @@ from stages.fetcher.job import Job, Part, Result
 from stages.fetcher.resolver import Resolver
 from stages.fetcher.resume import read_history, remove_asides
 from stages.fetcher.slots import FileSlots
+from stages.fetcher.stopping import say
+from stages.fetcher.suspects import Suspects, forget_runs, read_suspects
 from storage.publish import ASIDE
 
 SHARED_BUDGETS = ("transfers_max", "connections_max", "bandwidth_max_bytes_per_s", "dns_queries_max", "bodies_memory_max_bytes")
 PIECE_BYTES = 1 << 16
+
+
+class Interrupted(TryLater):
+    """Somebody ended the work."""
 
 
 class Member(NamedTuple):
@@ -43,7 +49,29 @@ class Member(NamedTuple):
 
 def fetch(job: Job) -> Result:
     """Fetches what is left of the list with as many processes as the configuration says."""
-    return download(job) if job.config.processes == 1 else Team(job).run()
+    suspects = read_suspects(job.folder)
+    if suspects.keys:
+        return fetch_carefully(job, suspects)
+    if job.config.processes == 1:
+        return download(job, suspects)
+    result = Team(job).run(suspects)
+    remove_asides(job.folder)
+    return result
+
+
+def fetch_carefully(job: Job, suspects: Suspects) -> Result:
+    """The same after a death: suspects are asked last, by one process, and the first process outlives what kills it."""
+    while True:
+        try:
+            Team(replace(job, urls=suspects.without(job.urls))).run(suspects)
+            return Team(job).run_one(read_suspects(job.folder, suspects.attempt))
+        except Interrupted:
+            raise
+        except ColetorError:
+            before, suspects = suspects, read_suspects(job.folder, suspects.attempt)
+            if suspects.deaths == before.deaths or suspects.is_hopeless:
+                raise
+            say("a fetcher process died: what it had in flight is asked last, one at a time")
 
 
 def share_of(config: Fetcher, number: int) -> Fetcher:
@@ -73,8 +101,17 @@ class Team:
         self._signals = 0
         Resolver(job.config, Gate(job.config.allow_private_addresses))  # what is wrong with the configuration is told once, here
 
-    def run(self) -> Result:
-        members = [self._fork(number) for number in range(self._processes)]
+    def run(self, suspects: Suspects) -> Result:
+        """Divides the list among the processes."""
+        parts = range(self._processes)
+        return self._run([lambda number=number: self._download_part(number, suspects) for number in parts], suspects)
+
+    def run_one(self, suspects: Suspects) -> Result:
+        """One process does all that is left, suspects last."""
+        return self._run([lambda: download(self._job, suspects)], suspects)
+
+    def _run(self, works: list[Callable[[], Result]], suspects: Suspects) -> Result:
+        members = [self._fork(number, work) for number, work in enumerate(works)]
         before = {kind: signal.signal(kind, lambda *_: self._interrupt(members)) for kind in (signal.SIGTERM, signal.SIGINT) if signal.getsignal(kind) != signal.SIG_IGN}
         try:
             self._listen(members)
@@ -84,8 +121,10 @@ class Team:
             os.close(self._alive_read)
             for kind, handler in before.items():
                 signal.signal(kind, handler)
+        if self._signals:
+            forget_runs(self._job.folder, suspects)
+            raise Interrupted("interrupted: run it again to go on")
         self._judge(codes)
-        remove_asides(self._job.folder)
         results = [self._results[number] for number in sorted(self._results)]
         return Result(
             add_up(result.counts for result in results), [pair for result in results for pair in result.not_reached],
@@ -97,8 +136,6 @@ class Team:
             raise BadInput("a fetcher process found damage (see above)")
         if EX_CONFIG in codes:
             raise BadConfiguration("a fetcher process does not take the configuration (see above)")
-        if self._signals:
-            raise TryLater("interrupted: run it again to go on")
         if 1 in codes:
             raise ColetorError("a defect in a fetcher process (see above)")
         if bad := [code for code in codes if code]:
@@ -141,9 +178,10 @@ class Team:
         else:
             self._figures[number] = told
             if self._progress.is_due():
-                self._progress.tell(**add_up(self._figures.values()))
+                longest_s = max(figures.get("outage_s", 0) for figures in self._figures.values())
+                self._progress.tell(**add_up(self._figures.values()) | {"outage_s": longest_s})
 
-    def _fork(self, number: int) -> Member:
+    def _fork(self, number: int, work: Callable[[], Result]) -> Member:
         told, tell = os.pipe()
         process_id = os.fork()
         if process_id:
@@ -152,7 +190,7 @@ class Team:
         os.close(told)
         os.close(self._alive_write)
         try:
-            run(lambda: self._work_quietly(number, tell), names.FETCHER)
+            run(lambda: self._work_quietly(work, tell), names.FETCHER)
         except SystemExit as ended:
             os._exit(ended.code)
         except BaseException:
@@ -160,26 +198,30 @@ class Team:
         finally:
             os._exit(1)
 
-    def _work_quietly(self, number: int, tell: int) -> int:
+    def _work_quietly(self, work: Callable[[], Result], tell: int) -> int:
         try:
-            self._work(number, tell)
+            self._work(work, tell)
         except TryLater:  # told once, by the first process
             return EX_TEMPFAIL
         return 0
 
-    def _work(self, number: int, tell: int) -> None:
+    def _work(self, work: Callable[[], Result], tell: int) -> None:
         """The life of one process."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C reaches us through the first process
         threading.Thread(target=self._end_with_parent, daemon=True).start()
         os.environ[PROGRESS_VARIABLE] = str(tell)
-        servers = {server: part_of(server, self._processes) == number for server in {server_of(url) for url in self._job.urls}}
-        result = download(replace(
-            self._job, urls=[url for url in self._job.urls if servers[server_of(url)]], config=share_of(self._job.config, number),
-            slots=FileSlots(self._slots_path, is_shared=True),
-            part=Part(number, self._processes, self._first_number, lambda server: part_of(server, self._processes) == number),
-        ))
+        result = work()
         with open(tell, "wb") as file:
             file.write(json.dumps(result._asdict()).encode() + b"\n")
+
+    def _download_part(self, number: int, suspects: Suspects) -> Result:
+        servers = {server: part_of(server, self._processes) == number for server in {server_of(url) for url in self._job.urls}}
+        return download(replace(
+            self._job, urls=[url for url in self._job.urls if servers[server_of(url)]], config=share_of(self._job.config, number),
+            slots=FileSlots(self._slots_path, is_shared=True),
+            part=Part(number, self._processes, self._first_number, lambda server: part_of(server, self._processes) == number,
+                      suspects.attempt, suspects.next_run + number),
+        ))
 
     def _end_with_parent(self) -> None:
         os.read(self._alive_read, 1)

@@ -21,7 +21,7 @@ from contract.url import OTHER_SCHEME, UNPARSABLE, URL_MAX_BYTES, Keys, NotCanon
 from stages.fetcher.account import GREEN, RED, YELLOW, Account, tell_seconds
 from stages.fetcher.addresses import Address, Gate
 from stages.fetcher.bodies import Bodies
-from stages.fetcher.choice import refuse_before
+from stages.fetcher.choice import explain_refusal, refuse_before
 from stages.fetcher.engine import Engine
 from stages.fetcher.exchange import Exchange, Limits, Origin, limits_of
 from stages.fetcher.grounds import tell_addresses, tell_meaning, tell_pauses, tell_rules
@@ -54,8 +54,8 @@ class WatchedGate(Gate):
 class Settled(Exception):
     """What becomes of the URL is known before it is asked for."""
 
-    def __init__(self, outcome: str, reason: str = ""):
-        self.outcome, self.reason = outcome, reason
+    def __init__(self, outcome: str, reason: str = "", message: str = ""):
+        self.outcome, self.reason, self.message = outcome, reason, message
 
 
 def trace(text: str, config: Config) -> int:
@@ -117,9 +117,10 @@ class Trace:
             self._account.begin(f"page {self._url}")
             exchange = await self._ask(self._home, self._url, self._page_limits)
         except Settled as settled:
-            return self._tell_end(settled.outcome, settled.reason)
+            return self._tell_end(settled.outcome, settled.reason, settled.message)
         self._tell_page(exchange)
-        return self._tell_end(exchange.outcome, exchange.reason, exchange)
+        status = exchange.status if exchange.has_answer else 0
+        return self._tell_end(exchange.outcome, exchange.reason, exchange.message, status)
 
     def _host_of(self, url: str) -> HostWork:
         name = host_of(server_of(url))
@@ -134,7 +135,7 @@ class Trace:
         reason = refuse_before([self._url], self._scope, self._keys).get(self._url, "")
         tell("scope", f"refused by scope.{reason}" if reason else "does not refuse it", RED if reason else "")
         if reason:
-            raise Settled(REFUSED, reason)
+            raise Settled(REFUSED, reason, explain_refusal(self._url, reason))
 
     async def _look_up(self, host: HostWork) -> None:
         """Finds the addresses of a host, unless they are known and still hold; Settled where there are none."""
@@ -150,8 +151,8 @@ class Trace:
         tell_addresses(self._account, found, self._gate.verdicts, now_ms, host.dns_ms)
         if not found.addresses:
             if host is self._home and found.reason == FORBIDDEN_ADDRESS:
-                raise Settled(REFUSED, found.reason)
-            raise Settled(NOT_REACHED if self._server.needs_robots else FAILED, found.reason)
+                raise Settled(REFUSED, found.reason, found.message)
+            raise Settled(NOT_REACHED if self._server.needs_robots else FAILED, found.reason, found.message)
 
     async def _learn_rules(self) -> None:
         """Asks for robots.txt until its rules are known; Settled where they cannot be had."""
@@ -168,7 +169,7 @@ class Trace:
             server.note_robots(url, exchange.outcome, block)
             tell_meaning(self._account, server, exchange)
             if server.is_left_alone:
-                raise Settled(NOT_REACHED, exchange.reason)
+                raise Settled(NOT_REACHED, exchange.reason, exchange.message)
             if not server.needs_robots:
                 host.rest_at_least(server.delay_ms)
             self._rest(host, exchange)
@@ -177,10 +178,10 @@ class Trace:
     def _obey_rules(self) -> None:
         self._account.begin("rules")
         tell_rules(self._account, self._server.rules, self._url)
-        is_forbidden = self._server.pop_forbidden() is not None
-        self._account.tell("verdict", "forbidden" if is_forbidden else "allowed", RED if is_forbidden else GREEN)
-        if is_forbidden:
-            raise Settled(REFUSED, ROBOTS)
+        forbidden = self._server.pop_forbidden()
+        self._account.tell("verdict", "forbidden" if forbidden else "allowed", RED if forbidden else GREEN)
+        if forbidden:
+            raise Settled(REFUSED, ROBOTS, forbidden[1])
 
     async def _await_turn(self, host: HostWork) -> None:
         """Waits until the host may be asked; Settled where that is too late."""
@@ -236,14 +237,16 @@ class Trace:
                                if target else "nowhere: its Location is no URL that is fetched")
         exchange.body.release()
 
-    def _tell_end(self, outcome: str, reason: str, exchange: Exchange | None = None) -> int:
+    def _tell_end(self, outcome: str, reason: str, message: str, status: int = 0) -> int:
         tell = self._account.tell
         self._account.begin("outcome")
         tell("outcome", outcome, {ANSWERED: GREEN, REFUSED: YELLOW}.get(outcome, RED))
-        if exchange is not None and exchange.has_answer:
-            tell("status", str(exchange.status))
+        if status:
+            tell("status", str(status))
         if reason:
             tell("reason", reason)
+        if message:
+            tell("message", message)
         if outcome == NOT_REACHED:
             tell("record", "none: the URL stays waiting, for it was never asked for")
         if outcome not in (FAILED, NOT_REACHED):

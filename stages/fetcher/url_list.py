@@ -10,6 +10,7 @@ from contract.crawl_folder import LATEST_MS
 from contract.errors import Usage
 from contract.retry_after import WAIT_MAX_S
 from contract.tables import SERVERS, URL_LIST
+from contract.terminal import make_plain
 from contract.url import OTHER_SCHEME, UNPARSABLE, NotCanonical, canonicalise
 from stages.fetcher.revisit import Revisit
 from stages.fetcher.servers import Known
@@ -118,6 +119,4 @@ def canonical_lines(lines: Iterable[bytes], path: Path) -> Iterable[str]:
 
 
 def complain(path: Path, number: int, what: str, line: bytes) -> None:
-    shown = line[:100].decode("utf-8", "backslashreplace")
-    printable = "".join(char if char.isprintable() else "?" for char in shown)
-    print(f"fetcher: {path} line {number} passed over: {what}: {printable}", file=sys.stderr)
+    print(f"fetcher: {path} line {number} passed over: {what}: {make_plain(line[:100])}", file=sys.stderr)

@@ -4,6 +4,7 @@ import re
 
 from contract.body import all_values, decode_body
 from contract.tables import FAILED
+from contract.trouble import BROKEN, TOO_LONG, UNDECODED
 from contract.url import port_of
 from contract.warc import parse_response
 from stages.fetcher.account import RED, Account, tell_bytes
@@ -71,10 +72,12 @@ def tell_body(account: Account, exchange: Exchange, body_max_bytes: int) -> None
     kind = exchange.header(b"content-type")
     message = parse_response(exchange.response_head() + exchange.body.whole())
     account.tell("body", f"{tell_bytes(size_bytes)}, " + (f"Content-Type {kind}" if kind else "no Content-Type"))
-    content, is_known = decode_body(message, body_max_bytes)
+    content, trouble = decode_body(message, body_max_bytes)
     if encodings := [name for name in all_values(message, "content-encoding") if name]:
-        decoded = f"{tell_bytes(len(content))} decoded" + (", and more" if len(content) >= body_max_bytes else "")
-        account.tell("encoding", ", ".join(encodings) + ": " + (decoded if is_known else "unknown or broken, taken as it is"))
+        rest = {TOO_LONG: ", and more", BROKEN: ", then it breaks off"}.get(trouble, "")
+        decoded = f"{tell_bytes(len(content))} decoded{rest}"
+        meaning = decoded if trouble != UNDECODED else "unknown or broken, taken as it is"
+        account.tell("encoding", f"{', '.join(encodings)}: {meaning}")
     if is_text(kind, content):
         account.quote("|", content[:SHOWN_BYTES], lines_max=SHOWN_LINES)
         if len(content) > SHOWN_BYTES:

@@ -28,6 +28,7 @@ from contract.plan import Plan, read_plan
 from contract.robots_groups import read_sitemaps
 from contract.stage import expect_ours, live_with_supervisor
 from contract.tables import DISTINCT, SERVERS, TAKEN, URL_LIST
+from contract.units import count
 from stages.scheduler.choice import choose, server_caps
 from storage.publish import is_published, publishing
 from storage.tables import column, write_table
@@ -62,7 +63,7 @@ def main() -> None:
             manifest |= {"stage": NAME, "cycle": plan.cycle, "block": plan.block, "generation": plan.generation,
                          "config_digest": plan.config.digest(), "inputs": {},
                          "counts": {"listed": len(listed), "servers": len(servers)}}
-    print(f"{NAME}: cycle {plan.cycle}, block {plan.block}: {len(listed)} URLs of {len(servers)} servers")
+    print(f"{NAME}: cycle {plan.cycle}, block {plan.block}: {count(len(listed), 'URL')} of {count(len(servers), 'server')}")
 
 
 def make_list(crawl: Path, plan: Plan, generation: Generation) -> tuple[pa.Table, pa.Table]:

@@ -2,7 +2,7 @@
 
   bin/verifier --crawl DIR --cycle ID              merge and commit the cycle
   bin/verifier --crawl DIR --cycle ID --out DIR2   write the same files below DIR2, commit nothing
-  bin/verifier --crawl DIR --cycle ID --repair     make damaged files of that cycle's merge anew
+  bin/verifier --crawl DIR --cycle ID --repair     make damaged files of that cycle anew; also of one that took in seeds
   bin/verifier --crawl DIR --rebuild BLOCK         make a block anew from the tables of all its cycles
   bin/verifier ... --cycle ID --times FILE         also write how many seconds each part took, as JSON
 
@@ -25,16 +25,20 @@ import tempfile
 from pathlib import Path
 
 from contract import names
+from contract.blocks import interval
 from contract.command import make_parser, run, setting_aside
-from contract.crawl_folder import CrawlFolder, hold_lock, open_folder
+from contract.crawl_folder import CrawlFolder, hold_lock, note_mended, notes_of_damage, open_folder
 from contract.errors import BadInput, Usage
-from contract.log import ABSORB, CRAWL, GROW, Entry, State, commit, replay
+from contract.inbox import publish_taken
+from contract.log import CRAWL, FROM_INBOX, GROW, Entry, State, commit, replay
 from contract.plan import Plan, VerifierPlan, fix_verifier_plan, read_plan
 from contract.stage import expect_ours, live_with_supervisor
+from contract.units import count
+from stages.verifier.harvest import Harvest
 from stages.verifier.rebuild import rebuild_block
 from stages.verifier.split import split_block
 from stages.verifier.timing import Timing
-from stages.verifier.turn import take_turn
+from stages.verifier.turn import take_turn, write_aux
 from storage.errors import Damaged
 from storage.publish import describe, make_folder, put, read_manifest, verify
 
@@ -60,8 +64,8 @@ def main() -> int | None:
         return None
     with setting_aside(crawl, is_asked=not (arguments.out or arguments.repair)):
         plan = read_plan(crawl.path, arguments.cycle)
-        if plan.kind not in (CRAWL, ABSORB, GROW):
-            raise Usage(f"cycle {plan.cycle} is of kind {plan.kind}: it has nothing to verify")
+        if plan.kind in FROM_INBOX and not arguments.repair:
+            raise Usage(f"cycle {plan.cycle} is of kind {plan.kind}: it has nothing to verify; --repair makes its table anew")
         log = replay(crawl.path, crawl.blocks_first)
         if arguments.repair:
             return repair(crawl, plan, log)
@@ -89,6 +93,8 @@ def write_times(timing: Timing, path: Path | None) -> None:
 def work(crawl: CrawlFolder, out: Path, plan: Plan, log: State, timing: Timing | None = None) -> tuple[dict, VerifierPlan | None]:
     if plan.kind == GROW:
         return split_block(crawl.path, out, plan), None
+    if plan.kind in FROM_INBOX:
+        return publish_taken(crawl, out, plan, find_copy(crawl.path, plan)), None
     fixed = fix_verifier_plan(crawl.path, plan, log.length)
     return take_turn(crawl, out, plan, fixed, log, timing), fixed
 
@@ -101,37 +107,96 @@ def entry_of(plan: Plan, fixed: VerifierPlan | None, log: State) -> Entry:
     return Entry(plan.kind, plan.cycle, plan.blocks, parents, {plan.block: plan.cycle}, fixed.absorb_to)
 
 
+def find_copy(crawl: Path, plan: Plan) -> Path:
+    """The copy of the file of inbox/ that the cycle took in; BadInput where it is not whole, so far as the manifest says."""
+    folder = crawl / names.cycle(plan.cycle) / names.VERIFIER
+    path = folder / names.taken_in(plan.inbox)
+    try:
+        described = read_manifest(folder)["files"]
+    except (FileNotFoundError, Damaged):
+        described = {}
+    try:
+        verify(path, described.get(path.name) or describe(path))
+    except (FileNotFoundError, Damaged) as error:
+        raise BadInput(f"{error}: cycle {plan.cycle} cannot be made anew without it; put {path} back from a copy of the crawl folder") from None
+    return path
+
+
 def repair(crawl: CrawlFolder, plan: Plan, log: State) -> None:
     """Runs a committed merge again beside the crawl and puts back those files that fail their check."""
     with tempfile.TemporaryDirectory(prefix="coletor-repair-", dir=crawl.path) as made:
         root = Path(made)
+        mended = repair_aux(crawl.path, root, plan)
         try:
             work(crawl, root, plan, log)
         except Damaged as error:
+            if mended:  # nothing else of an old merge can be made anew
+                expect_whole(crawl.path / names.cycle(plan.cycle) / names.VERIFIER)
+                print(f"{NAME}: AUX of cycle {plan.cycle} made again, {count(mended, 'file')} put back")
+                return
             if not Path(error.path).is_relative_to(crawl.path / names.GENERATIONS):
                 raise
             raise BadInput(f"{error}; bin/{NAME} --crawl {crawl.path} --rebuild {plan.block} makes the block anew without it") from None
-        mended = 0
         for folder in sorted(path.parent for path in root.rglob(names.MANIFEST)):
             place = folder.relative_to(root)
             described = {place / name: text for name, text in read_manifest(folder)["files"].items()}
             described[place / names.MANIFEST] = describe(folder / names.MANIFEST)
             described |= {Path(names.TEXT) / name: text for name, text in read_manifest(folder).get("texts", {}).items()}
             for name, description in described.items():
-                mended += put_back(root / name, crawl.path / name, description, plan.block)
-    print(f"{NAME}: cycle {plan.cycle} made again, {mended} files put back")
+                if put_back(root / name, crawl.path / name, description, plan.block):
+                    note_mended(crawl.path, name)
+                    mended += 1
+    print(f"{NAME}: cycle {plan.cycle} made again, {count(mended, 'file')} put back")
 
 
-def put_back(made: Path, target: Path, description: dict, block: int) -> int:
+def expect_whole(folder: Path) -> None:
+    """BadInput where a file of a published folder fails its check; AUX may be deleted."""
+    for name, about in read_manifest(folder)["files"].items():
+        try:
+            verify(folder / name, about)
+        except Damaged as error:
+            raise BadInput(f"{error}; it cannot be made anew: put it back from a copy of the crawl folder") from None
+
+
+def repair_aux(crawl: Path, scratch: Path, plan: Plan) -> int:
+    """Makes a damaged AUX of a crawl cycle again from the extractor's tables alone; returns how many files it put back.
+
+    The merge that wrote it may be long superseded, and the generation that it began from deleted.
+    """
+    folder = crawl / names.cycle(plan.cycle) / names.VERIFIER
+    try:
+        about = read_manifest(folder)["files"].get(names.AUX)
+    except (FileNotFoundError, Damaged):
+        return 0
+    if plan.kind != CRAWL or about is None:
+        return 0
+    is_missed = any(note["path"] == (folder / names.AUX).relative_to(crawl).as_posix() for note in notes_of_damage(crawl))
+    if not (folder / names.AUX).exists() and not is_missed:
+        return 0  # deleted, for every block has absorbed it
+    try:
+        verify(folder / names.AUX, about)
+        return 0
+    except Damaged:
+        made = scratch / f"{plan.cycle}-{names.AUX}"
+        write_aux(made, Harvest(crawl / names.cycle(plan.cycle) / names.EXTRACTOR, interval(plan.block, plan.blocks)))
+        verify(made, about)
+        put(folder / names.AUX, made.read_bytes())
+        note_mended(crawl, (folder / names.AUX).relative_to(crawl))
+        made.unlink()
+        return 1
+
+
+def put_back(made: Path, target: Path, description: dict, block: int) -> bool:
+    """Puts a file that was made again in the place of one that fails its check; false where that one is whole."""
     try:
         verify(target, description)
-        return 0
+        return False
     except Damaged as error:
         if not made.exists():
             raise BadInput(f"{error}; it was not written by this cycle: repair the cycle that its name tells, or --rebuild {block}") from None
         make_folder(target.parent)
         put(target, made.read_bytes())
-        return 1
+        return True
 
 
 if __name__ == "__main__":

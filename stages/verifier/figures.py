@@ -4,7 +4,10 @@ import numpy as np
 import pyarrow as pa
 
 from contract.tables import COLLECTED_STATE, PRESCHEDULED, STATES, WAITING
-from storage.tables import column
+from storage.tables import column, only_chunk
+
+
+REASONS_MAX = 20  # of failures of servers that a manifest tells
 
 
 def describe_generation(servers: pa.Table, states: np.ndarray) -> dict:
@@ -19,6 +22,24 @@ def describe_generation(servers: pa.Table, states: np.ndarray) -> dict:
         "servers": len(servers), "domains": domains,
         "servers_failing": int(((column(servers, "failures") > 0) & ~column(servers, "given_up")).sum()),
         "servers_given_up": int(column(servers, "given_up").sum()),
+        "server_failures": count_failures(servers),
         "largest_domain_known": int(known.max()) if domains else 0,
         "largest_domain_servers": int(np.bincount(domain).max()) if domains else 0,
     }
+
+
+def count_failures(servers: pa.Table) -> list[dict]:
+    """Why servers fail or were given up: each last reason, how many have it, the first of them; common ones first."""
+    given_up = column(servers, "given_up").astype(bool)
+    places = np.flatnonzero((column(servers, "failures") > 0) | given_up)
+    encoded = only_chunk(servers.column("last_failure_reason")).take(pa.array(places)).dictionary_encode()
+    reasons, which = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+    ended = np.bincount(which[given_up[places]], minlength=len(reasons)).tolist()
+    together = np.bincount(which, minlength=len(reasons)).tolist()
+    first = np.unique(which, return_index=True)[1]
+    found = []
+    for number in sorted(range(len(reasons)), key=lambda number: (-together[number], reasons[number]))[:REASONS_MAX]:
+        example = servers.slice(int(places[first[number]]), 1).to_pylist()[0]
+        found.append({"reason": reasons[number], "failing": together[number] - ended[number], "given_up": ended[number],
+                      "example": example["server"], "message": example["last_failure_message"]})
+    return found

@@ -1,4 +1,4 @@
-"""What a turn takes in: the extractor's tables of its cycle, slices of AUX, and lists that were abandoned."""
+"""What a turn takes in: the extractor's tables of its cycle, and slices of AUX."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,9 +10,8 @@ import pyarrow.compute as pc
 
 from contract import aux_rows, names
 from contract.accumulators import ACCUMULATORS
-from contract.abandoned import read_abandoned_list
 from contract.blocks import KEY_BITS, in_interval, interval
-from contract.log import ABANDON, WITH_AUX, State
+from contract.log import WITH_AUX, Entry, State
 from contract.plan import VerifierPlan
 from contract.stage import read_input_manifest
 from contract.tables import ANSWERED, AUX, COLLECTED, EXTRACTED, FAILED, METADATA, ORDER, ROBOTS, SERVERS, TAKEN
@@ -28,7 +27,7 @@ HAPPENED = ["domain_key", "url_key", "server_key", "outcome", "reason", "foreign
 
 @dataclass
 class Happened:
-    """What happened to URLs of the block, by (domain key, URL key); a URL stands there more than once after abandoned lists."""
+    """What happened to URLs of the block in this cycle, by (domain key, URL key), each once."""
 
     domain_key: np.ndarray
     key: np.ndarray
@@ -131,45 +130,38 @@ def as_extracted(collected: pa.Table) -> pa.Table:
     return pa.table({name: zeros[name] if name in zeros else collected.column(name) for name in EXTRACTED.names}, schema=EXTRACTED)
 
 
-def open_slices(crawl: Path, log: State, plan: VerifierPlan, seen: int) -> list[KeyedFile]:
-    """The AUX that may hold rows of this block, of the entries in force at positions [seen, absorb_to).
+def find_tables(crawl: Path, log: State, plan: VerifierPlan, seen: int, kinds: tuple[str, ...]) -> Iterator[tuple[Entry, Path, dict]]:
+    """The tables that may hold rows of this block, of the entries of these kinds in force at positions [seen, absorb_to).
 
-    Of each only the slice is read: its pages carry checksums, and the manifest that of the footer.
+    Of each only the slice is read: its pages carry checksums, and the manifest, which is given too, that of the footer.
     """
     low, high = interval(plan.block, plan.blocks)
-    slices = []
     for entry in log.entries[seen:plan.absorb_to]:
-        if entry is None or entry.kind not in WITH_AUX:
+        if entry is None or entry.kind not in kinds:
             continue
         folder = crawl / names.cycle(entry.cycle) / names.VERIFIER
-        aux = read_input_manifest(folder)["aux"]
-        if aux_rows.may_hold(aux, low, high):
-            verify_footer(folder / names.AUX, aux["footer"])
-            slices.append(KeyedFile(folder / names.AUX, AUX, ORDER, None, aux["first_keys"], aux["last_key"]))
-    return slices
+        about = read_input_manifest(folder)["aux"]
+        if aux_rows.may_hold(about, low, high):
+            verify_footer(folder / entry.rows_file, about["footer"])
+            yield entry, folder / entry.rows_file, about
 
 
-def read_happened(harvest: Harvest, crawl: Path, log: State, plan: VerifierPlan, seen: int) -> Happened:
-    """Outcomes of the cycle, and of lists that were abandoned at positions [seen, absorb_to): their URLs count as failed."""
-    low, high = interval(plan.block, plan.blocks)  # by key and not by number: the block may have been split since
+def open_slices(crawl: Path, log: State, plan: VerifierPlan, seen: int) -> list[KeyedFile]:
+    """The AUX that the turn takes in."""
+    return [KeyedFile(path, AUX, ORDER, None, about["first_keys"], about["last_key"])
+            for _, path, about in find_tables(crawl, log, plan, seen, WITH_AUX)]
+
+
+def read_happened(harvest: Harvest) -> Happened:
+    """Outcomes of the cycle."""
     outcome, reason = harvest.collected.column("outcome"), harvest.collected.column("reason")
     code = np.select(
         [is_equal(outcome, ANSWERED), is_equal(outcome, FAILED), is_equal(reason, ROBOTS)],
         [HAPPENED_ANSWERED, HAPPENED_FAILED, HAPPENED_REFUSED_BY_ROBOTS], HAPPENED_REFUSED,
     ).astype(np.uint8)
-    columns = {name: [column(harvest.collected, name)] for name in ("domain_key", "url_key", "server_key", *TAKEN)}
-    codes = [code]
-    for entry in log.entries[seen:plan.absorb_to]:
-        if entry is not None and entry.kind == ABANDON and entry.parents:  # without parents it was no fault of the list
-            listed = read_abandoned_list(crawl, entry.cycle)
-            listed = listed.filter(pa.array(in_interval(column(listed, "domain_key"), low, high)))
-            for name, values in columns.items():
-                values.append(column(listed, name) if name not in TAKEN else np.zeros(len(listed), np.uint64))
-            codes.append(np.full(len(listed), HAPPENED_FAILED, np.uint8))
-    joined = {name: np.concatenate(values) for name, values in columns.items()}
-    order, domain_key, key = sort_pairs(joined["domain_key"], joined["url_key"])
-    return Happened(domain_key, key, joined["server_key"][order], np.concatenate(codes)[order],
-                    {name: joined[name][order] for name in TAKEN})
+    order, domain_key, key = sort_pairs(*(np.array(column(harvest.collected, name)) for name in ORDER))
+    return Happened(domain_key, key, column(harvest.collected, "server_key")[order], code[order],
+                    {name: column(harvest.collected, name)[order] for name in TAKEN})
 
 
 def is_equal(texts: pa.ChunkedArray, wanted: str) -> np.ndarray:

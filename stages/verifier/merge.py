@@ -139,19 +139,33 @@ def apply_happened(piece: Piece, happened: Happened, attempts_max: int) -> None:
     there = where >= 0
     where, code = where[there], happened.code[there]
     failed = where[code == HAPPENED_FAILED]
-    times = np.bincount(failed, minlength=0)
-    again = np.flatnonzero(times)
-    rows["attempts"][again] = np.minimum(rows["attempts"][again].astype(np.int64) + times[again], ATTEMPTS_MAX)
+    rows["attempts"][failed] = np.minimum(rows["attempts"][failed], ATTEMPTS_MAX - 1) + 1
     rows["state"][where[code == HAPPENED_ANSWERED]] = COLLECTED_STATE
-    # An abandoned list failed before this cycle asked: what the cycle was told comes after it.
     set_uncollected(rows["state"], failed, WAITING)
     set_uncollected(rows["state"], failed[rows["attempts"][failed] >= attempts_max], GIVEN_UP)
     for happening, state in ((HAPPENED_REFUSED_BY_ROBOTS, REFUSED_BY_ROBOTS), (HAPPENED_REFUSED, REFUSED_BY_RULE)):
         set_uncollected(rows["state"], where[code == happening], state)
     for name in TAKEN:
         values, given = rows[name.removesuffix("_taken")], happened.taken[name][there]
-        giving = given > 0  # a URL is there once more for each abandoned list, which gave nothing: its row must not be written back
-        values[where[giving]] -= np.minimum(values[where[giving]], given[giving])
+        values[where] -= np.minimum(values[where], given)
+
+
+def reconsider(piece: Piece, domain_key: np.ndarray, key: np.ndarray, revived: np.ndarray) -> int:
+    """Takes back what was decided about these URLs, and the failures of all URLs of the servers that `revived` marks.
+
+    `revived` is bool, by row number of the server. A refused URL stays refused unless it is named itself. Collected
+    URLs stay as they are. Returns how many URLs changed.
+    """
+    state, attempts = piece.rows["state"], piece.rows["attempts"]
+    where = locate(piece, domain_key, key)
+    named = np.zeros(len(state), bool)
+    named[where[where >= 0]] = True
+    again = (named | revived[piece.server_places] if revived.any() else named) & (state != COLLECTED_STATE)
+    waits = again & ((state == GIVEN_UP) | named & ((state == REFUSED_BY_ROBOTS) | (state == REFUSED_BY_RULE)))
+    changed = waits | again & (attempts > 0)
+    attempts[again] = 0
+    state[waits] = WAITING
+    return int(changed.sum())
 
 
 def set_uncollected(state: np.ndarray, where: np.ndarray, value: int) -> None:

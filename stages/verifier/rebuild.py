@@ -8,7 +8,6 @@ aside that looks like the crawl folder up to then, beginning at the newest earli
 
 import errno
 import os
-import shutil
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,16 +16,17 @@ from pathlib import Path
 from contract import names
 from contract.aux_rows import may_hold
 from contract.blocks import interval
-from contract.crawl_folder import CrawlFolder, set_aside
+from contract.crawl_folder import CrawlFolder, note_mended, set_aside
 from contract.errors import BadInput, Usage
-from contract.generation import open_generation
-from contract.log import ABANDON, ABSORB, CRAWL, GROW, SEED, WITH_AUX, Entry, State
+from contract.generation import is_whole
+from contract.log import ABSORB, CRAWL, FROM_INBOX, GROW, WITH_ROWS, Entry, State
 from contract.plan import Plan, VerifierPlan, read_plan
+from contract.units import count
 from stages.verifier.harvest import Harvest
 from stages.verifier.split import split_block
 from stages.verifier.turn import take_turn, write_aux
 from storage.errors import Damaged, UnknownFormat
-from storage.publish import describe, is_published, make_folder, publishing, read_manifest, sync_folder, verify
+from storage.publish import describe, is_published, make_folder, publishing, read_manifest, remove_tree, sync_folder, verify
 
 SCRATCH = "coletor-repair-"  # start-up removes what a killed rebuild left
 
@@ -47,7 +47,7 @@ def rebuild_block(crawl: CrawlFolder, log: State, block: int) -> str:
     if log.generation(block) is None:
         raise Usage(f"--rebuild {block}: no turn has made a generation of this block yet, there is nothing to make anew")
     for leftover in crawl.path.glob(f"{SCRATCH}*"):  # of a rebuild that was killed: the lock is ours
-        shutil.rmtree(leftover)
+        remove_tree(leftover)
     steps, start = find_steps(crawl.path, log, block)
     for step in steps:
         require_tables(crawl.path, log, step)
@@ -63,7 +63,7 @@ def rebuild_block(crawl: CrawlFolder, log: State, block: int) -> str:
         mended = put_in_place(crawl.path, scratch.path, place)
     began = f"generation {start[1]} of block {start[0]}" if start else "nothing"
     sure = "the same bytes as its manifest tells" if is_sure else "its manifest could not be read, so it is not known whether they are the same bytes"
-    return f"block {block} made again from {began} by {len(steps)} turns, {sure}; {len(mended)} files put back" + "".join(f"\n  {name}" for name in mended)
+    return f"block {block} made again from {began} by {count(len(steps), 'turn')}, {sure}; {count(len(mended), 'file')} put back" + "".join(f"\n  {name}" for name in mended)
 
 
 def find_steps(crawl: Path, log: State, block: int) -> tuple[list[Step], tuple[int, int] | None]:
@@ -80,15 +80,6 @@ def find_steps(crawl: Path, log: State, block: int) -> tuple[list[Step], tuple[i
     return steps[::-1], None
 
 
-def is_whole(crawl: Path, block: int, number: int) -> bool:
-    try:
-        for name, about in open_generation(crawl, block, number).texts.items():
-            verify(crawl / names.TEXT / name, about)
-        return True
-    except (Damaged, UnknownFormat, KeyError, OSError):  # OSError: a disk that cannot read it back
-        return False
-
-
 def require_tables(crawl: Path, log: State, step: Step) -> None:
     """BadInput that names the first table that was not kept, before any work is done."""
     cycle = crawl / names.cycle(step.entry.cycle)
@@ -97,11 +88,11 @@ def require_tables(crawl: Path, log: State, step: Step) -> None:
     if step.entry.kind == CRAWL:
         require_stage(cycle / names.EXTRACTOR, step.block)
     for other in absorbed(log, step):
-        if may_have_rows(crawl, other, step) and not has_whole_aux(crawl, other):
+        if may_have_rows(crawl, other, step) and not has_whole_table(crawl, other):
             folder = crawl / names.cycle(other.cycle)
-            if other.kind == SEED:
-                raise BadInput(f"{folder / names.VERIFIER / names.AUX}: the seeds of cycle {other.cycle} are missing or damaged, and are nowhere else; "
-                               f"put it back from a copy, block {step.block} cannot be made anew without it")
+            if other.kind in FROM_INBOX:
+                raise BadInput(f"{folder / names.VERIFIER / other.rows_file}: missing or damaged, and block {step.block} cannot be made anew "
+                               f"without it. First run: bin/verifier --crawl {crawl} --cycle {other.cycle} --repair")
             require_stage(folder / names.EXTRACTOR, step.block, (names.EXTRACTED, names.COLLECTED, names.METADATA, names.SERVERS))
 
 
@@ -114,7 +105,7 @@ def require_stage(folder: Path, block: int, wanted: tuple[str, ...] = ()) -> Non
 
 
 def absorbed(log: State, step: Step) -> list[Entry]:
-    """The entries whose AUX and abandoned lists the turn took in."""
+    """The entries whose tables the turn took in."""
     if step.entry.kind == GROW:
         return []
     parent = step.parent[1]
@@ -123,9 +114,9 @@ def absorbed(log: State, step: Step) -> list[Entry]:
 
 
 def may_have_rows(crawl: Path, entry: Entry, step: Step) -> bool:
-    """Whether the AUX of the entry has rows for the block of the step, as far as its manifest tells."""
+    """Whether the table of the entry has rows for the block of the step, as far as its manifest tells."""
     told = read_summary(crawl, entry)
-    return entry.kind in WITH_AUX and (told is None or may_hold(told, *interval(step.block, step.entry.blocks)))
+    return entry.kind in WITH_ROWS and (told is None or may_hold(told, *interval(step.block, step.entry.blocks)))
 
 
 def read_summary(crawl: Path, entry: Entry) -> dict | None:
@@ -136,10 +127,10 @@ def read_summary(crawl: Path, entry: Entry) -> dict | None:
         return None
 
 
-def has_whole_aux(crawl: Path, entry: Entry) -> bool:
+def has_whole_table(crawl: Path, entry: Entry) -> bool:
     folder = crawl / names.cycle(entry.cycle) / names.VERIFIER
     try:
-        verify(folder / names.AUX, read_manifest(folder)["files"][names.AUX])
+        verify(folder / entry.rows_file, read_manifest(folder)["files"][entry.rows_file])
         return True
     except (OSError, KeyError, Damaged, UnknownFormat):
         return False
@@ -164,10 +155,8 @@ def gather_inputs(crawl: Path, scratch: Path, log: State, step: Step, remade: se
         link(crawl, scratch, Path(names.cycle(step.entry.cycle)) / names.EXTRACTOR)
     for entry in absorbed(log, step):
         cycle = Path(names.cycle(entry.cycle))
-        if entry.kind == ABANDON and entry.parents and (crawl / cycle / names.SCHEDULER).exists():
-            link(crawl, scratch, cycle / names.SCHEDULER)
-        if entry.kind in WITH_AUX and entry.cycle not in remade and not (scratch / cycle / names.VERIFIER).exists():
-            if has_whole_aux(crawl, entry) or not may_have_rows(crawl, entry, step):
+        if entry.kind in WITH_ROWS and entry.cycle not in remade and not (scratch / cycle / names.VERIFIER).exists():
+            if has_whole_table(crawl, entry) or not may_have_rows(crawl, entry, step):
                 link(crawl, scratch, cycle / names.VERIFIER)  # where nothing in it is for this block its manifest is enough
             else:
                 make_aux(crawl, scratch, entry)
@@ -204,7 +193,7 @@ def take_step(scratch: CrawlFolder, log: State, step: Step, plan: Plan) -> None:
     made = names.generation(step.block, entry.cycle)
     for folder in (scratch.path / names.GENERATIONS).glob("[0-9]*/[0-9]*"):
         if folder != scratch.path / made:
-            folder.unlink() if folder.is_symlink() else shutil.rmtree(folder)
+            remove_tree(folder)
     in_use = read_manifest(scratch.path / made)["texts"]
     for path in (scratch.path / names.TEXT).iterdir():
         if path.name not in in_use:
@@ -248,6 +237,7 @@ def put_in_place(crawl: Path, scratch: Path, place: Path) -> list[str]:
         make_folder((crawl / name).parent)
         (scratch / name).rename(crawl / name)
         sync_folder((crawl / name).parent)
+        note_mended(crawl, name)
         mended.append(name.as_posix())
     return mended
 

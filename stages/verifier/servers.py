@@ -10,7 +10,7 @@ import pyarrow as pa
 from contract.config import Config
 from contract.generation import SERVERS, Domains, domains_of
 from contract.retry_after import WAIT_MAX_S
-from contract.tables import COLLECTED_STATE, PRESCHEDULED, STATES, WAITING
+from contract.tables import COLLECTED_STATE, LAST_FAILURE, PRESCHEDULED, STATES, WAITING
 from contract.url import servers_of
 from storage.arrays import encode
 from storage.compiled import compiled
@@ -26,7 +26,9 @@ CYCLE_MAX_MS = 7 * 86_400_000
 # Columns of Servidores that are taken over as they are.
 OBSERVED = (
     "robots_expires_at_ms", "delay_ms", "last_request_at_ms", "ready_at_ms", "address", "requests", "mean_ms", "failures",
+    *(name for name, _ in LAST_FAILURE),
 )
+TEXTS = tuple(field.name for field in SERVERS if field.type == pa.string())
 COUNTED = {"known": range(len(STATES)), "collected": (COLLECTED_STATE,), "waiting": (WAITING, PRESCHEDULED), "prescheduled": (PRESCHEDULED,)}
 
 
@@ -46,14 +48,15 @@ class ServerTable:
         self.columns = {name: np.zeros(len(is_new), values.dtype) for name, values in old.items()}
         for name, values in old.items():
             self.columns[name][self.place_of_old] = values
-        for name, values in (("server_key", server_keys[missing]), ("domain_key", domain_keys[missing]), ("server", ""), ("address", ""),
-                             ("robots_text", NO_TEXT)):
+        new = {"server_key": server_keys[missing], "domain_key": domain_keys[missing], "robots_text": NO_TEXT}
+        for name, values in (new | dict.fromkeys(TEXTS, "")).items():
             self.columns[name][new_places] = values
         self.domains: Domains = domains_of(self.columns["domain_key"], self.columns["known"])
         self.first_of_domain = np.repeat(self.domains.first_server[:-1], np.diff(self.domains.first_server))
         self._by_key = np.argsort(self.columns["server_key"], kind="stable")
         self._keys = self.columns["server_key"][self._by_key]
         self.states = np.zeros((len(is_new), len(STATES)), np.int64)  # rows of each server in each state, of the pieces so far
+        self._forgiven = np.zeros(len(is_new), np.int64)  # failures of each server that a decision took back
         self.known = self.columns["known"].astype(np.int64)  # URLs of each, those of the pieces so far included
 
     def __len__(self) -> int:
@@ -83,7 +86,21 @@ class ServerTable:
         rows = np.flatnonzero(places >= 0)
         for name in OBSERVED:
             self.columns[name][places[rows]] = column(observed, name)[rows]
+        failures = self.columns["failures"]
+        # The list of the cycle counted on from before the server was forgiven: only what came after counts.
+        failures -= np.where(failures >= self._forgiven, self._forgiven, 0).astype(failures.dtype)
         return places[rows], rows
+
+    def forgive(self, server_keys: np.ndarray, named: np.ndarray) -> np.ndarray:
+        """Forgets failures and the keeping of robots.txt of these servers; marks those of the named ones that are here, by place."""
+        places = self.find(server_keys)
+        places = places[places >= 0]
+        self._forgiven[places] = self.columns["failures"][places]
+        self.columns["robots_expires_at_ms"][places] = 0
+        revived = np.zeros(len(self), bool)
+        places = self.find(named)
+        revived[places[places >= 0]] = True
+        return revived
 
     def count(self, places: np.ndarray, state: np.ndarray) -> None:
         """Adds the rows of a piece: the place of the server of each, and its state."""

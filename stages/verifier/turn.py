@@ -18,6 +18,7 @@ from contract.log import CRAWL, State
 from contract.plan import Plan, VerifierPlan
 from contract.stage import describe_inputs
 from contract.tables import AUX, AUX_DISTINCT
+from stages.verifier.decisions import open_decisions
 from stages.verifier.harvest import Harvest, open_slices, read_answers, read_happened
 from stages.verifier.timing import Timing
 from stages.verifier.walk import Walk
@@ -45,7 +46,7 @@ def take_turn(crawl: CrawlFolder, out: Path, plan: Plan, fixed: VerifierPlan, lo
     with publishing(cycle_folder, again=True) as manifest, ThreadPoolExecutor(1) as beside:
         aux = beside.submit(write_aux, cycle_folder / names.AUX, harvest) if folder else None
         walk = Walk(crawl, plan, fixed, parent, harvest, open_slices(crawl.path, log, fixed, parent.seen),
-                    read_happened(harvest, crawl.path, log, fixed, parent.seen), read_answers(harvest, *block), timing)
+                    open_decisions(crawl.path, log, fixed, parent.seen), read_happened(harvest), read_answers(harvest, *block), timing)
         with publishing(generation_folder, again=True) as generation_manifest:
             figures, texts = walk.write(generation_folder, out)
             generation_manifest |= {**about, **figures, "texts": texts, "seen": fixed.absorb_to}

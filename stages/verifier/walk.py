@@ -18,10 +18,11 @@ from contract.crawl_folder import CrawlFolder
 from contract.generation import Generation, GenerationWriter
 from contract.plan import Plan, VerifierPlan
 from contract.tables import PRESCHEDULED, WAITING
+from stages.verifier.decisions import Decisions
 from stages.verifier.figures import describe_generation
 from stages.verifier.harvest import Answers, Happened, Harvest
 from stages.verifier.links import Arrived, find_firsts, first_of_each, gather, slice_rows
-from stages.verifier.merge import apply_happened, apply_servers, count_sets, find_duplicates, find_known, find_server_places, merge_rows, merge_side
+from stages.verifier.merge import apply_happened, apply_servers, count_sets, find_duplicates, find_known, find_server_places, merge_rows, merge_side, reconsider
 from stages.verifier.paths import path_levels
 from stages.verifier.pieces import Range, cut
 from stages.verifier.prescheduling import POLICIES, Refill
@@ -36,7 +37,8 @@ from storage.tables import column
 from storage.text_segments import NO_TEXT, read_blobs
 
 BASE_BYTES = 300 << 20  # what the libraries, the writing of AUX and the packing of texts take
-SERVER_BYTES = 600  # of a row of the table of servers, which is held whole, before and after
+SERVER_BYTES = 700  # of a row of the table of servers, which is held whole, before and after ...
+FAILURE_TIMES = 6  # ... and as often the texts of last failures are in memory: before and after, and as objects
 ROW_BYTES = 6  # of every row of the block, from its piece to the end: its state, and its columns as they are packed
 PARENT_ROW_BYTES = 50  # of a row of the parent: its columns, those that they become, and where they come from
 FOLDED_ROW_BYTES = 300  # of one whose text is written anew: as it was read, joined, and in order
@@ -48,8 +50,9 @@ PIECE_BYTES_MOST = 64 << 30  # rows of a piece are counted with 31 bits
 
 class Walk:
     def __init__(self, crawl: CrawlFolder, plan: Plan, fixed: VerifierPlan, parent: Generation, harvest: Harvest, slices: list[KeyedFile],
-                 happened: Happened, answers: Answers, timing: Timing):
+                 decisions: Decisions, happened: Happened, answers: Answers, timing: Timing):
         self._crawl, self._plan, self._parent, self._harvest, self._happened, self._answers = crawl.path, plan, parent, harvest, happened, answers
+        self._decisions = decisions
         self._limits = plan.config.verifier
         self._policy = POLICIES[self._limits.prescheduled_by]
         self._sources = [*harvest.sources(), *slices]
@@ -62,7 +65,10 @@ class Walk:
 
     def write(self, folder: Path, out: Path) -> tuple[dict, dict]:
         """Writes the generation into `folder`, its text below `out`; returns its figures and its segments of text."""
-        room = self._limits.memory_max_bytes - BASE_BYTES - SERVER_BYTES * len(self._parent.servers) - ROW_BYTES * len(self._parent)
+        servers = self._parent.servers
+        failures = servers.select(["last_failure_reason", "last_failure_message"])
+        servers_bytes = SERVER_BYTES * len(servers) + FAILURE_TIMES * failures.nbytes
+        room = self._limits.memory_max_bytes - BASE_BYTES - servers_bytes - ROW_BYTES * len(self._parent)
         self._texts = Texts(self._crawl, out, self._plan.cycle, self._parent)
         pieces = cut(*self._range, self._weigh, min(max(room, PIECE_BYTES_LEAST), PIECE_BYTES_MOST))
         self.counts["pieces"] = len(pieces)
@@ -70,6 +76,7 @@ class Walk:
         self._timing.mark("read")
         self._servers = ServerTable(self._parent.servers, *self._find_servers(whole))
         self.refusals.move_servers(self._servers.place_of_old)
+        self._revived = self._servers.forgive(*self._decisions.servers(*self._range))
         new_robots, self._new_rules = self._take_observed()
         judge(self._servers.columns, self._plan.now_ms, self._plan.config)
         self._refill = Refill(self._may_need(), self._policy, self._limits.prescheduled_max)
@@ -100,7 +107,7 @@ class Walk:
 
     def _weigh(self, low: int, high: int) -> int:
         """About how much memory the turn needs for a range of pairs."""
-        measured = [source.measure(low, high) for source in self._sources]
+        measured = [source.measure(low, high) for source in (*self._sources, *self._decisions.sources)]
         arrived = sum(max(rows * ARRIVED_ROW_BYTES, size * ARRIVED_TIMES) for rows, size in measured)
         each = PARENT_ROW_BYTES + self._texts.folded_share * FOLDED_ROW_BYTES
         return int((self._row_of(high) - self._row_of(low)) * each + arrived)
@@ -167,6 +174,7 @@ class Walk:
         self._timing.mark("merge")
         find_server_places(piece, self._servers)
         self._timing.mark("servers")
+        self.counts["reconsidered"] += reconsider(piece, *self._decisions.urls(*bounds), self._revived)
         apply_happened(piece, self._happened.part(*bounds), self._limits.attempts_max)
         apply_servers(piece, self._servers, self._new_rules)
         start = find_pair(self._answers.domain_key, self._answers.key, bounds[0])

@@ -53,7 +53,8 @@ def died_well(status: int, where: str, scratch: Path) -> bool:
     if where != "full":
         return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
     told = (scratch / "stderr").read_text()
-    return os.waitstatus_to_exitcode(status) == EX_TEMPFAIL and "No space left" in told and "run it again" in told and "Traceback" not in told
+    said = f"verifier: {scratch}" in told and "No space left" in told and "run it again" in told and "Traceback" not in told  # and which file
+    return os.waitstatus_to_exitcode(status) == EX_TEMPFAIL and said
 
 
 def fork_verifier(crawl: Path, cycle: str, where: str | None = None, number: int = 0) -> int:

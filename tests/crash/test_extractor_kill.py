@@ -120,6 +120,16 @@ def crawl(fetched, tmp_path) -> Path:
     return Path(shutil.copytree(fetched, tmp_path / "crawl"))
 
 
+def test_only_the_extractor_itself_holds_the_lock(crawl, tmp_path):
+    """Its workers may live a moment longer than it does, and must not keep the next run out."""
+    busy = Busy(crawl, tmp_path / "marks")
+    held = {process.pid: (crawl / names.LOCK).resolve() in {path.resolve() for path in Path(f"/proc/{process.pid}/fd").iterdir()}
+            for process in (psutil.Process(busy.process.pid), *busy.workers)}
+    assert held == {busy.process.pid: True, **{worker.pid: False for worker in busy.workers}}
+    busy.process.kill()
+    busy.end()
+
+
 @pytest.mark.parametrize("kind, code", [(signal.SIGKILL, -9), (signal.SIGTERM, -15), (signal.SIGINT, 130)])
 def test_ended_while_all_workers_are_busy(crawl, whole, tmp_path, kind, code):
     busy = Busy(crawl, tmp_path / "marks")

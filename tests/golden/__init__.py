@@ -1,4 +1,4 @@
-"""Golden files: a small crawl folder as version 3 wrote it, what bin/show prints of it, and ways to break it."""
+"""Golden files: a small crawl folder as version 4 wrote it, what bin/show prints of it, and ways to break it."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ GOLDEN = Path(__file__).resolve().parent / "crawl"
 SUFFIX_LIST = "// a short list, so that the golden crawl stays small\ntest\nbr\ncom.br\ncom\norg\n"
 LAST = 4  # the last cycle
 SHOWN = [
-    names.LOG, names.CRAWL, f"{names.cycle(LAST)}/{names.SCHEDULER}/{names.URL_LIST}", f"{names.cycle(LAST)}/{names.SCHEDULER}/{names.SERVERS}",
+    names.LOG, names.CRAWL, names.CONFIGURATION, f"{names.cycle(LAST)}/{names.SCHEDULER}/{names.URL_LIST}", f"{names.cycle(LAST)}/{names.SCHEDULER}/{names.SERVERS}",
     f"{names.cycle(LAST)}/{names.FETCHER}/{names.PAGES}/00000.warc.zst", f"{names.cycle(LAST)}/{names.EXTRACTOR}/{names.COLLECTED}",
     f"{names.cycle(LAST)}/{names.EXTRACTOR}/{names.METADATA}", f"{names.cycle(LAST)}/{names.EXTRACTOR}/{names.EXTRACTED}",
     f"{names.cycle(LAST)}/{names.EXTRACTOR}/{names.LINKS}", f"{names.cycle(LAST)}/{names.VERIFIER}/{names.REPORT}",

@@ -11,6 +11,7 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
+from contract import config as configuration
 from contract.crawl_folder import create
 from supervise.demo import SETTINGS
 from supervise.seed import leave
@@ -21,7 +22,7 @@ CYCLES = 3
 
 
 def main() -> None:
-    state = Path(tempfile.gettempdir()) / "coletor-golden"  # its name is in the plans, so it is the same every time
+    state = Path(tempfile.gettempdir()) / "coletor-golden"  # its name is in the plans and the configuration, so it is the same every time
     with state_folder(state):
         web = subprocess.Popen([sys.executable, "-P", "-m", "synthweb", "serve", "--seed", "6", "--servers", "4", "--port", "0", "--state", state, "--until-eof"],
                                stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -30,10 +31,10 @@ def main() -> None:
         GOLDEN.mkdir()
         (GOLDEN / "public_suffix_list.dat").write_text(SUFFIX_LIST)
         (GOLDEN / "log").mkdir()
-        create(GOLDEN, 2, hash_seed=17)
-        leave(GOLDEN, json.loads((state / "ready.json").read_bytes())["seeds"])
         (state / "pipeline.toml").write_text(SETTINGS.format(hosts="hosts"))
-        subprocess.run([ROOT / "bin/crawl", "--crawl", GOLDEN.resolve(), "--config", "pipeline.toml", "--cycles", str(CYCLES)], cwd=state, check=True)
+        create(GOLDEN, 2, hash_seed=17, config=configuration.load(state / "pipeline.toml"))
+        leave(GOLDEN, json.loads((state / "ready.json").read_bytes())["seeds"])
+        subprocess.run([ROOT / "bin/crawl", "--crawl", GOLDEN, "--cycles", str(CYCLES)], check=True)
         web.stdin.close()
         web.wait()
     (GOLDEN / "lock").unlink()

@@ -1,4 +1,4 @@
-"""Today's programs read what version 3 wrote, write the same bytes again, and name what is broken."""
+"""Today's programs read what version 4 wrote, write the same bytes again, and name what is broken."""
 
 import shutil
 import subprocess
@@ -69,7 +69,7 @@ def empty(content: bytes) -> bytes:
 
 
 def renumber(content: bytes) -> bytes:
-    return content.replace(b'"format": 3', b'"format": 4')
+    return content.replace(b'"format": 4', b'"format": 5')
 
 
 CYCLE = names.cycle(LAST)
@@ -99,7 +99,7 @@ def test_each_kind_of_damage_is_named(crawl, name, breaking):
     assert checked.returncode == 65 and "Traceback" not in told, told
     assert Path(name).name in told, told
     if breaking is renumber:
-        assert "format version 4, this program reads version 3" in told
+        assert "format version 5, this program reads version 4" in told
 
 
 def test_a_record_of_another_url_is_found(crawl):

@@ -1,6 +1,8 @@
 """The demonstration, as a new user runs it: the whole web collected, exactly, and every file opened by other people's tools."""
 
+import fcntl
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -56,7 +58,7 @@ def test_it_tells_what_it_did_and_what_to_try(demo):
     folder, output = demo
     assert "done: nothing is waiting" in output
     for line in output.splitlines():
-        if line.startswith("  bin/") and "your.site" not in line:
+        if line.startswith("  bin/") and "--crawl mine" not in line:  # one that does not exist
             command = line.split()
             shown = subprocess.run([ROOT / command[0], *command[1:]], cwd=folder.parent, capture_output=True, text=True)
             assert shown.returncode == 0 and shown.stdout, (line, shown.stderr)
@@ -66,6 +68,22 @@ def test_the_crawl_grew(crawl):
     status = json.loads(run("status", "--crawl", crawl, "--json").stdout)
     assert status["blocks"] > 2 and status["entries"]["grow"] == status["blocks"] - 2
     assert status["states"]["waiting"] == status["states"]["prescheduled"] == 0
+
+
+def test_a_second_demonstration_at_the_same_time_says_that_one_is_running(tmp_path):
+    (tmp_path / "demo").mkdir()
+    held = os.open(tmp_path / "demo", os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(held, fcntl.LOCK_EX)  # as the first one does
+    second = subprocess.run([ROOT / "bin/run-cycle", "--demo"], cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    os.close(held)
+    assert second.returncode == 75 and "a demonstration is running" in second.stderr and len(second.stderr.splitlines()) == 1
+    assert not (tmp_path / "demo" / "web" / "ready.json").exists() and not (tmp_path / "demo" / "crawl").exists()
+
+
+def test_the_demonstration_has_its_own_folder_and_configuration(demo, tmp_path):
+    for more in (["--crawl", "crawl"], ["--config", demo[0] / "pipeline.toml"]):
+        refused = subprocess.run([ROOT / "bin/run-cycle", "--demo", *more], cwd=tmp_path, capture_output=True, text=True)
+        assert refused.returncode == 64 and "--demo makes its own" in refused.stderr and not (tmp_path / "demo").exists()
 
 
 def test_a_second_demo_finds_nothing_left(demo):
@@ -81,7 +99,8 @@ def test_the_books_agree(crawl):
 def test_duckdb_opens_every_table(crawl):
     tables = sorted(crawl.rglob("*.parquet"))
     kinds = {path.name for path in tables}
-    assert kinds >= {names.URL_LIST, names.SERVERS, names.COLLECTED, names.EXTRACTED, names.METADATA, names.LINKS, names.AUX, "servers.parquet"}
+    assert kinds >= {names.URL_LIST, names.SERVERS, names.COLLECTED, names.EXTRACTED, names.METADATA, names.FAILURES,
+                     names.LINKS, names.AUX, "servers.parquet"}
     for path in tables:
         duckdb.sql(f"select count(*) from '{path}'").fetchall()
     answered = duckdb.sql(f"select count(*) from '{crawl}/cycles/*/extractor/{names.COLLECTED}' where outcome = 'answered'").fetchall()
@@ -104,7 +123,7 @@ def test_show_prints_each_kind_of_file(crawl):
     kinds = [*crawl.glob(f"{last}/*/*.parquet"), *crawl.glob(f"{last}/verifier/*.json"), *crawl.glob(f"{last}/*.json"),
              *crawl.glob(f"{last}/fetcher/*/*.warc.zst"), crawl / last, crawl / last / "extractor", generation, generation / "key.npy",
              generation / "collected_content_digest.npy", next((crawl / names.TEXT).iterdir()), crawl / names.LOG, crawl / names.LOG / "00000000.json",
-             crawl / names.CRAWL, crawl / names.SUFFIX_LIST, crawl / names.SLOTS, crawl / names.CORRUPT]
+             crawl / names.CRAWL, crawl / names.CONFIGURATION, crawl / names.SUFFIX_LIST, crawl / names.SLOTS, crawl / names.CORRUPT]
     for number, path in enumerate(kinds):
         plain, lines = run("show", path), run("show", path, "--json", "--limit", "3") if number % 3 == 0 else None
         assert plain.returncode == 0 and plain.stdout, (path, plain.stderr)

@@ -11,11 +11,15 @@ from hypothesis import strategies as st
 from contract import names
 from contract.canonical import Canonical
 from contract.config import LINK_KINDS, Config
+from contract.tables import ANSWERED, FAILED, REFUSED
+from contract.trouble import BROKEN, UNDECODED
 from contract.url import NotCanonical, canonicalise
 from stages.extractor.answer import Answer
 from stages.extractor.links import CLASSES
 from stages.extractor.scope import Scope
-from tests.unit.test_extractor_lab import KEYS, PAGE, alone, configured, judge_answer, page_file, read_answer
+from tests.unit.test_extractor_lab import (
+    KEYS, PAGE, WarcFile, alone, configured, http, judge_answer, page_file, read_answer,
+)
 
 CONFIG = configured("scope", accept_suffixes=("com", "org"), reject_domains=("bad.org",), path_depth_max=3, reject_patterns=("secret",))
 TEXTS = st.sampled_from([
@@ -90,12 +94,48 @@ def test_tables_of_generated_pages(pages):
         assert all(0 < row["kinds"] < 1 << len(LINK_KINDS) for row in links)
 
 
+@st.composite
+def records(draw) -> list[tuple]:
+    """Records of few URLs in any order: attempts, ends, ends that only repeat, and robots.txt."""
+    return draw(st.lists(st.tuples(
+        st.sampled_from(["http://s0.com/", "http://s0.com/a", "http://s1.com/", "http://s1.com/robots.txt"]),
+        st.sampled_from([(ANSWERED, ""), (FAILED, "empty"), (FAILED, "dns"), (REFUSED, "robots")]), st.booleans(),
+        st.sampled_from(["", "http://s1.com", "http://s0.com"]), st.sampled_from(["", "192.0.2.1"]),
+    ), max_size=12))
+
+
+@settings(max_examples=40, deadline=None)
+@given(records())
+def test_failures_are_the_urls_that_were_not_answered(records):
+    file = WarcFile()
+    robots = {}
+    for number, (url, (outcome, reason), is_final, server, address) in enumerate(records):
+        if outcome == ANSWERED:
+            file.answer(url, http(), final=is_final and not server, robots=server)
+        else:
+            options = {"robots": server, "address": address, "message": f"number {number}"}
+            file.no_answer(url, outcome, reason, final=is_final, **options)
+        robots |= {server: (url, outcome, reason, f"number {number}")} if server else {}
+    with tempfile.TemporaryDirectory() as folder:
+        tables = alone(Path(folder), file)
+        ended = [row for row in tables.rows(names.COLLECTED) if row["outcome"] != ANSWERED]
+        rows = tables.rows(names.FAILURES)
+        pages = [row for row in rows if not row["is_robots"]]
+        for name in ("url", "server_key", "outcome", "reason", "attempts"):
+            assert [row[name] for row in pages] == [row[name] for row in ended]
+        assert tables.counts["reasons"] == Counter(row["reason"] for row in ended)
+        columns = ("url", "outcome", "reason", "message")
+        told = {row["server"]: tuple(row[name] for name in columns) for row in rows if row["is_robots"]}
+        assert told == {server: last for server, last in robots.items() if last[1] != ANSWERED}
+        assert all(row["message"] and row["failed_at_ms"] > 0 for row in rows)
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=400) | st.binary(max_size=200).map(lambda noise: b"<a href='" + noise + b"'>" + noise), st.sampled_from(
     ["text/html", "text/html; charset=utf-16", "text/html;charset=iso-2022-jp", "text/html; charset=gb18030", "text/html; charset=big5", "", "text/plain"]),
     st.sampled_from(["", "gzip", "deflate", "gzip, deflate", "br"]))
 def test_no_bytes_raise(body, kind, encoding):
     answer = read_answer(body, kind, f"Content-Encoding: {encoding}")
-    assert answer.trouble == ""
+    assert set(answer.trouble.split()) <= {BROKEN, UNDECODED}
     judge_answer(answer)
     answer.document.title.encode()

@@ -43,7 +43,7 @@ def test_agrees_with_a_naive_reading(groups, rest):
     for names, rules in groups:
         lines += [f"User-agent: {name}" for name in names]
         lines += [f"{'Allow' if is_allow else 'Disallow'}: {pattern}" for is_allow, pattern in rules]
-    rules = Rules("\n".join(lines).encode(), "Coletor/1.0")
+    rules = Rules("\n".join(lines).encode(), "Coletor/1.0", SITE)
     assert rules.allows(f"{SITE}/{rest}") == decide(groups, "/" + rest)
 
 
@@ -51,7 +51,7 @@ def test_agrees_with_a_naive_reading(groups, rest):
 @settings(max_examples=500, deadline=None)
 def test_never_raises(text, agent, rest):
     begun = time.process_time()
-    rules = Rules(text, agent)
+    rules = Rules(text, agent, SITE)
     for url in (rest, f"{SITE}/{rest}"):
         assert rules.allows(url) in (True, False) and rules.rule_for(url).isprintable()
     assert 0 <= rules.delay_s <= 604_800
@@ -62,7 +62,7 @@ def test_never_raises(text, agent, rest):
 @given(HOSTILE)
 @settings(max_examples=200, deadline=None)
 def test_what_was_told_is_what_was_done(text):
-    rules = Rules(text, "coletor")
+    rules = Rules(text, "coletor", SITE)
     for path in ("/", "/9", "/%C3?", "/index.html"):
         told = rules.rule_for(SITE + path)
         assert rules.allows(SITE + path) == (not told.startswith("Disallow"))

@@ -55,7 +55,7 @@ utf-16le: csunicode iso-10646-ucs-2 ucs-2 unicode unicodefeff utf-16 utf-16le
 x-user-defined: x-user-defined
 """
 ROWS = dict(line.split(": ", 1) for line in STANDARD.replace("\n  ", " ").strip().splitlines())
-OURS = {"iso-8859-8-i": "iso-8859-8", "x-user-defined": "windows-1252"}  # names that we do not keep apart; see LABELS
+OURS = {"iso-8859-8-i": "iso-8859-8"}  # names that we do not keep apart; see LABELS
 
 PORTUGUESE = "A ação de graças começou às três: não há exceção, irmã, só corações. "
 ITALIAN = "La città è più bella perché c'è il sole; così è la realtà, però già finirà. "

@@ -23,8 +23,13 @@ def test_overrides(tmp_path):
 
 
 @pytest.mark.parametrize("text, words", [
-    ("[fetcher]\ndelay = 3", "[fetcher] delay: no such key"),
-    ("[fetch]\ndelay_s = 3", "[fetch] is no section"),
+    ("[fetcher]\ndelay = 3", "[fetcher] delay: no such key; did you mean delay_s?"),
+    ("[fetcher]\ncontct = 'a@b'", "[fetcher] contct: no such key; did you mean contact?"),
+    ("[scope]\ncontact = 'a@b'", "[scope] contact: no such key; did you mean fetcher.contact?"),
+    ("contact = 'a@b'", "[contact] is no section; did you mean fetcher.contact?"),
+    ("[fetch]\ndelay_s = 3", "[fetch] is no section; did you mean fetcher?"),
+    ("[xyzzy]\ndelay_s = 3", "[xyzzy] is no section; expected one of blocks, scheduler"),
+    ("[blocks]\nxyzzy = 3", "[blocks] xyzzy: no such key; expected one of first, servers_max"),
     ("[fetcher]\ndelay_s = 'x'", "[fetcher] delay_s: expected a number, found 'x'"),
     ("[fetcher]\ndelay_s = true", "expected a number"),
     ("[fetcher]\ndelay_s = nan", "expected a number"),
@@ -52,5 +57,7 @@ def test_a_missing_file_and_a_malformed_override(tmp_path):
         config.load(tmp_path / "none.toml")
     with pytest.raises(Usage, match="expected section.key=value"):
         load(tmp_path, "", ["delay_s"])
+    with pytest.raises(Usage, match="did you mean fetcher.contact"):
+        load(tmp_path, "", ["contact=a@b"])
     with pytest.raises(BadConfiguration, match="no such key"):
         load(tmp_path, "", ["fetcher.nothing=1"])

@@ -1,9 +1,11 @@
 """PDF, office documents, Word 97 and Flash: what is read of them, and what broken ones give."""
 
 import zipfile
+from dataclasses import replace
 
 import pytest
 
+from contract.trouble import BROKEN, READER_BOUND
 from stages.extractor.document import DATA, DOCUMENT, TEXT, Document
 from stages.extractor.documents import doc, office, pdf, swf
 from tests.sample_documents import (
@@ -34,7 +36,7 @@ def test_each_reader_knows_its_own_and_no_other(module):
     assert targets(module.read(SAMPLES[module], "")) == ["http://a.example/"]
     for content in (b"", b"<html>", b"PK", b"%PDX-", SAMPLES[module][:2]):
         assert not module.looks_like(content)
-        assert module.read(content, "") == Document()
+        assert replace(module.read(content, ""), trouble="") == Document()
     assert all(kind == kind.lower() for kind in module.TYPES)
 
 
@@ -67,9 +69,9 @@ def test_pdf_after_junk_is_known_by_its_header():
 
 def test_pdf_that_is_cut_off_or_locked_gives_nothing():
     content = make_pdf(b"text", annotations=(uri(b"http://a.example/"),))
-    assert pdf.read(content[:-60], "") == Document()
+    assert pdf.read(content[:-60], "") == Document(trouble=BROKEN)
     locked = b"/Encrypt << /Filter /Standard /V 1 /R 2 /O <%s> /U <%s> /P -4 >> /ID [<00><00>]" % (b"00" * 32, b"11" * 32)
-    assert pdf.read(make_pdf(b"text", annotations=(uri(b"http://a.example/"),), extra=locked), "") == Document()
+    assert pdf.read(make_pdf(b"text", annotations=(uri(b"http://a.example/"),), extra=locked), "") == Document(trouble=BROKEN)
 
 
 def test_pdf_has_bounds_of_pages_and_links(monkeypatch):
@@ -150,11 +152,13 @@ def test_parts_in_utf_16_and_broken_parts():
 
 def test_a_zip_file_that_is_cut_off_gives_its_whole_entries():
     content = make_zip({
-        "[Content_Types].xml": "<Types/>", "word/_rels/document.xml.rels": relationships("http://a.example/"), "word/media/x": bytes(9999),
+        "[Content_Types].xml": "<Types/>", "word/_rels/document.xml.rels": relationships("http://a.example/"),
+        "word/_rels/header.xml.rels": relationships("http://b.example/"), "word/media/x": bytes(9999),
     })
-    assert targets(office.read(content[:content.index(b"PK\x01\x02")], "")) == ["http://a.example/"]
+    read = office.read(content[:content.index(b"PK\x01\x02")], "")
+    assert (targets(read), read.trouble) == (["http://a.example/", "http://b.example/"], BROKEN)
     half = content[:content.index(b"word/_rels") + 150]
-    assert office.read(half, "") == Document()
+    assert office.read(half, "") == Document(trouble=BROKEN)
 
 
 WORD = (

@@ -18,7 +18,7 @@ from contract.tables import METADATA, UNKNOWN_DIGEST
 from examine import duplicates
 from examine.duplicates import Source, choose_ranges, find_duplicates
 from storage.columns import Columns, ColumnsWriter
-from storage.tables import read_table
+from storage.tables import read_table, write_table
 from tests.small_crawl import Page, SmallCrawl
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -62,7 +62,7 @@ def test_clusters_are_those_of_a_dictionary(tmp_path, seed, memory_max_bytes, mo
     truth = clusters_by_dictionary(columns)
     ranked = sorted(((digest, places) for digest, places in truth.items() if len(places) > 1), key=lambda item: (-len(item[1]), item[0]))
     for limit in (0, 1, 20):
-        found = find_duplicates(sources, limit, memory_max_bytes)
+        found = find_duplicates(sources, limit, memory_max_bytes, all_statuses=True)
         wanted = ranked[:limit or None]
         assert found.sizes.tolist() == [len(places) for _, places in wanted]
         assert [row.astype(">u8").tobytes() for row in found.digests] == [digest for digest, _ in wanted]
@@ -129,6 +129,32 @@ def test_one_crawl_and_several_are_shown(tmp_path):
         assert f"cluster 1: {lines[0]['size']} pages" in plain
     members = [line for line in plain.splitlines() if line.startswith("  http")]
     assert len(members) == 10 and "and " in plain and f"({one}, cycle" in members[0]
+
+
+def test_only_successful_pages_count_by_default(tmp_path):
+    """Error pages are alike on every server. The status of a page whose metadata was not kept is not known."""
+    crawl = SmallCrawl(tmp_path / "crawl", 1)
+    crawl.seed([f"http://s{number}.test/" for number in range(9)])
+    crawl.absorb_all()
+    plan = crawl.plan(CRAWL, 0)
+    statuses = dict(zip(sorted(crawl.schedule(plan)), (200, 299, 204, 404, 404, 404, 404, 301, 300)))
+    same, error = b"s" * 16, b"e" * 16
+    crawl.harvest(plan, {url: Page(digest=same if status < 300 else error, status=status)
+                         for url, status in statuses.items()})
+    crawl.verify(plan)
+    cluster, = map(json.loads, show("--duplicates", crawl.crawl.path, "--json").stdout.splitlines())
+    assert {page["url"] for page in cluster["pages"]} == {url for url, status in statuses.items() if status < 300}
+    left_out = "6 of another status than 200 to 299 left out (--all-statuses)"
+    shown = show("--duplicates", crawl.crawl.path).stdout
+    assert f"3 pages, 1 distinct, 3 in 1 cluster; {left_out}" in shown
+    everything = show("--duplicates", crawl.crawl.path, "--all-statuses", "--json").stdout.splitlines()
+    assert [json.loads(line)["size"] for line in everything] == [6, 3]
+    metadata = crawl.crawl.path / names.cycle(plan.cycle) / names.EXTRACTOR / names.METADATA
+    write_table(metadata, read_table(metadata, METADATA).slice(0, 0))
+    shorter = show("--duplicates", crawl.crawl.path)
+    assert shorter.returncode == EX_DATAERR and names.METADATA in shorter.stderr and "Traceback" not in shorter.stderr
+    metadata.unlink()
+    assert "0 pages, 0 distinct, 0 in 0 clusters; 9 of another status" in show("--duplicates", crawl.crawl.path).stdout
 
 
 def test_each_page_lies_where_it_is_said_to(tmp_path):

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.at_terminal import run_at_terminal
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 BARE = {"PATH": "/usr/bin:/bin"}  # what cron gives
 
@@ -84,7 +86,7 @@ def test_a_python_without_venv(clone, only, tmp_path):
 FAKE_VENV_PYTHON = """#!/bin/sh
 case "$*" in
   *"pip --version"*) exit 0 ;;
-  *"pip install"*) echo "$*" >> {log}; exit {code} ;;
+  *"pip install"*) echo "$*" >> {log}; printf 'Collecting one==1\\nProcessing /a/b/two.whl\\nInstalling collected packages: one, two\\n'; exit {code} ;;
   *) echo "ran $*" ;;
 esac
 """
@@ -115,10 +117,23 @@ def test_a_changed_lock_installs_again_and_tests_add_their_own(clone, tmp_path):
     assert len(installs) == 3 and installs[2].endswith("[test]") and "requirements.lock" in installs[2]
 
 
+def test_progress_moves_on_a_terminal_and_is_a_line_without_one(clone, tmp_path):
+    fake_venv(clone, tmp_path / "installs")
+    piped = run([clone / "bin" / "seed"])
+    assert piped.returncode == 0 and piped.stderr.splitlines() == [
+        "coletor: installing what 'core' needs into .venv (once, about a minute) ...", "coletor: 2 packages collected, installing ..."]
+    code, shown = run_at_terminal([clone / "environment" / "enter", "test", "pytest"], columns=60)
+    assert code == 0 and "\r" in shown
+    steps = [line.strip() for line in shown.replace("\n", "\r").split("\r") if line.strip()]
+    assert steps[1:5] == ["coletor: package 1: one==1 ...", "coletor: package 2: two.whl ...", "coletor: 2 packages collected, installing ...",
+                          "coletor: compiling ..."]
+    assert max(map(len, shown.replace("\n", "\r").split("\r")[2:])) < 60, "a line that is written over must not reach the end"
+
+
 def test_an_install_that_fails_is_tried_again_next_time(clone, tmp_path):
     fake_venv(clone, tmp_path / "installs", code=1)
     failed = run([clone / "bin" / "seed"])
-    assert failed.returncode == 75 and "run the command again" in failed.stderr
+    assert failed.returncode == 75 and "run the command again" in failed.stderr and "Collecting one==1" in failed.stderr
     fake_venv(clone, tmp_path / "installs")
     assert run([clone / "bin" / "seed"]).returncode == 0
 

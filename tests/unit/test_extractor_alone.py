@@ -62,7 +62,7 @@ def test_tables_are_the_same_with_the_compiled_scanner(tmp_path):
         ran = subprocess.run([ROOT / "bin" / "extractor", tmp_path, "--out", tmp_path / name, "--set", f"extractor.scan_from_bytes={least}"], capture_output=True, text=True)
         assert ran.returncode == 0, ran.stderr
     files = sorted(path.name for path in (tmp_path / "tree").iterdir())
-    assert len(files) == 7 and all((tmp_path / "tree" / name).read_bytes() == (tmp_path / "scan" / name).read_bytes() for name in files)
+    assert len(files) == 8 and all((tmp_path / "tree" / name).read_bytes() == (tmp_path / "scan" / name).read_bytes() for name in files)
 
 
 def test_as_a_program(tmp_path):

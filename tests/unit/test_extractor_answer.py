@@ -10,6 +10,7 @@ import pytest
 from contract import names
 from contract.body import decode_body
 from contract.config import Config
+from contract.trouble import BROKEN, TOO_LONG, UNDECODED
 from contract.warc import parse_response
 from stages.extractor.answer import Answer
 from stages.extractor.charset import choose_charset, encoding_of, is_utf_8, to_utf_8
@@ -26,7 +27,7 @@ def read(body: bytes, kind: str | None = "text/html", *headers: str, status: int
     return read_answer(body, kind, *headers, status=status, config=config)
 
 
-def decode(body: bytes, *headers: str, most: int = 10_000) -> tuple[bytes, bool]:
+def decode(body: bytes, *headers: str, most: int = 10_000) -> tuple[bytes, str]:
     return decode_body(parse_response(http(body, 200, "text/html", *headers)), most)
 
 
@@ -43,34 +44,39 @@ def raw_deflate(data: bytes) -> bytes:
     (pack(zlib.compress(b"hello")), ("Content-Encoding: deflate, gzip",)),
     (pack(pack(b"hello")), ("Content-Encoding: gzip", "Content-Encoding: gzip")),
     (b"3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n", ("Transfer-Encoding: chunked",)),
-    (b"hello", ("Transfer-Encoding: chunked",)), (b"5\r\nhello", ("Transfer-Encoding: chunked",)),
+    (b"hello", ("Transfer-Encoding: chunked",)),
 ])
 def test_encodings(body, headers):
-    assert decode(body, *headers) == (b"hello", True)
+    assert decode(body, *headers) == (b"hello", "")
+
+
+@pytest.mark.parametrize("body", [b"5\r\nhello", b"5\r\nhello\r\n", b"6\r\nhello", b"2\r\nhe\r\n3\r\nllo\r\nno chunk"])
+def test_chunks_that_end_early_are_told(body):
+    assert decode(body, "Transfer-Encoding: chunked") == (b"hello", BROKEN)
 
 
 @pytest.mark.parametrize("body, encoding", [
     (b"hello", "compress"), (b"hello", "gzip, lzma"), (b"hello", "gzip"), (b"hello", "deflate"), (pack(b"x"), "gzip, gzip, gzip"),
 ])
 def test_what_cannot_be_decoded_is_given_as_it_is(body, encoding):
-    assert decode(body, f"Content-Encoding: {encoding}") == (body, False)
+    assert decode(body, f"Content-Encoding: {encoding}") == (body, UNDECODED)
 
 
 def test_a_broken_stream_counts_up_to_the_break():
     text = bytes(range(256)) * 40
     packed = pack(text, 1)
-    content, known = decode(packed[:len(packed) // 2], "Content-Encoding: gzip")
-    assert known and content and text.startswith(content)
+    content, trouble = decode(packed[:len(packed) // 2], "Content-Encoding: gzip")
+    assert trouble == BROKEN and content and text.startswith(content)
     torn = bytearray(pack(b"a" * 5000 + text, 0))
     torn[-6] ^= 1  # the checksum
-    content, known = decode(bytes(torn), "Content-Encoding: gzip", most=100_000)
-    assert known and content.startswith(b"a" * 5000)
+    content, trouble = decode(bytes(torn), "Content-Encoding: gzip", most=100_000)
+    assert trouble == BROKEN and content.startswith(b"a" * 5000)
 
 
 def test_bombs_are_cut():
     bomb = pack(pack(bytes(50_000_000)))
-    assert decode(bomb, "Content-Encoding: gzip, gzip", most=1000) == (bytes(1000), True)
-    assert decode(pack(b"") * 100_000, "Content-Encoding: gzip") == (b"", True)
+    assert decode(bomb, "Content-Encoding: gzip, gzip", most=1000) == (bytes(1000), TOO_LONG)
+    assert decode(pack(b"") * 100_000, "Content-Encoding: gzip") == (b"", BROKEN)
     assert len(read(pack(b"<p>" * 1_000_000), "text/html", "Content-Encoding: gzip",
                     config=configured("extractor", page_max_bytes=3000)).content) == 3000
 
@@ -146,7 +152,7 @@ def test_utf_8_that_ends_inside_a_character():
 ])
 def test_what_is_read(body, kind, status, reader, charset):
     answer = read(body, kind, status=status)
-    assert (answer.reader, answer.charset, answer.trouble) == (reader, charset, "")
+    assert (answer.reader, answer.charset, answer.trouble) == (reader, charset, BROKEN if reader == "pdf" else "")
 
 
 def test_type_is_cut_and_plain():
@@ -155,7 +161,7 @@ def test_type_is_cut_and_plain():
 
 def test_unknown_encoding_is_not_read():
     answer = read(b"<p>", "text/html", "Content-Encoding: br")
-    assert answer.reader == answer.charset == "" and answer.content == b"<p>"
+    assert answer.reader == answer.charset == "" and answer.content == b"<p>" and answer.trouble == UNDECODED
 
 
 @pytest.mark.parametrize("failure, trouble", [(MemoryError, "memory"), (ValueError, "unreadable"), (RecursionError, "unreadable")])

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import duckdb
@@ -11,7 +12,9 @@ import pytest
 from contract import names
 from contract.errors import BadInput, Usage
 from contract.config import LINK_KINDS
-from contract.tables import ANSWERED, COLLECTED, EXTRACTED, FAILED, LINKS, METADATA, REFUSED, REJECTED, SERVERS
+from contract.tables import (
+    ANSWERED, COLLECTED, EXTRACTED, FAILED, FAILURES, LINKS, METADATA, REFUSED, REJECTED, SERVERS,
+)
 from contract.warc import PageReader, sha1_digest
 from storage.errors import Damaged
 from storage.publish import describe, encode_json, read_manifest
@@ -20,7 +23,7 @@ from tests.unit.test_extractor_lab import KEYS, NOW_MS, Cycle, Tables, WarcFile,
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = {names.COLLECTED: COLLECTED, names.METADATA: METADATA, names.EXTRACTED: EXTRACTED, names.LINKS: LINKS, names.SERVERS: SERVERS,
-           names.REJECTED: REJECTED}
+           names.REJECTED: REJECTED, names.FAILURES: FAILURES}
 SITE = "http://example.com"
 HOME = SITE + "/"
 
@@ -32,6 +35,11 @@ def assert_books(tables: Tables) -> None:
     assert len(collected) == counts["answered"] + counts["failed"] + counts["refused"] + counts["foreign"]
     assert len(metadata) == counts["metadata"] == counts["answered"] + counts["foreign_answered"]
     assert [row["url"] for row in metadata] == [row["url"] for row in collected if row["outcome"] == ANSWERED]
+    ended = [row for row in collected if row["outcome"] != ANSWERED]
+    failures = [row for row in tables.rows(names.FAILURES) if not row["is_robots"]]
+    for name in ("url", "url_key", "outcome", "reason", "attempts"):
+        assert [row[name] for row in failures] == [row[name] for row in ended]
+    assert counts["reasons"] == Counter(row["reason"] for row in ended if not row["foreign"])
     classes = ("unparsable", "other_scheme", "repeated_in_page", "kind_not_followed", "nofollow", "out_of_scope", "trap", "followed")
     assert counts["link_occurrences"] == sum(counts[name] for name in classes)
     rejected = tables.rows(names.REJECTED)

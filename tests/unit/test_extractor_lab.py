@@ -17,6 +17,7 @@ from contract.url import Keys, server_of
 from stages.extractor.__main__ import extract_cycle, extract_pages
 from stages.extractor.answer import Answer, AnswerReader
 from stages.extractor.links import Judged, LinkJudge
+from stages.extractor.requisites import Requisites
 from stages.extractor.scope import Scope
 from stages.extractor.targets import Targets
 from stages.scheduler.__main__ import no_revisits
@@ -43,7 +44,8 @@ def read_answer(body: bytes | str = b"", kind: str | None = "text/html; charset=
 
 def judge_answer(answer: Answer, *, url: str = PAGE, depth: int = 0, config: Config = Config(), year: int = 0) -> Judged:
     scope = Scope(config.scope, KEYS, year)
-    return LinkJudge(config.extractor, scope, Targets(Canonical(config.url), scope, KEYS)).judge(url, depth, answer)
+    targets, requisites = Targets(Canonical(config.url), scope, KEYS), Requisites(config, scope, KEYS, year)
+    return LinkJudge(config.extractor, scope, targets, requisites).judge(url, depth, answer)
 
 
 class WarcFile:
@@ -63,18 +65,19 @@ class WarcFile:
         return self
 
     def answer(self, url: str, block: bytes, outcome: str = ANSWERED, reason: str = "", *, total: int = 30, final: bool = True,
-               robots: str = "", address: str = "192.0.2.1") -> "WarcFile":
+               robots: str = "", address: str = "192.0.2.1", message: str = "") -> "WarcFile":
         self._at_ms += 1000
         self.add("request", url, b"GET / HTTP/1.1\r\n\r\n")
         return self.add("response", url, block, WARC_IP_Address=address, WARC_Payload_Digest=warc.sha1_digest(block),
-                        **coletor(outcome, reason, total, final, robots))
+                        **coletor(outcome, reason, total, final, robots, message))
 
     def no_answer(self, url: str, outcome: str, reason: str, *, total: int = 0, final: bool = True, robots: str = "",
-                  address: str = "") -> "WarcFile":
+                  address: str = "", message: str = "") -> "WarcFile":
         """Without an address nobody was asked."""
         self._at_ms += 1000
         asked = {"WARC_IP_Address": address} if address else {}
-        return self.add("metadata", url, b"outcome\r\n", **asked, **coletor(outcome, reason, total, final and not robots, robots))
+        told = coletor(outcome, reason, total, final and not robots, robots, message)
+        return self.add("metadata", url, b"outcome\r\n", **asked, **told)
 
     def robots(self, server: str, body: bytes, status: int = 200, path: str = "/robots.txt", **options) -> "WarcFile":
         headers = options.pop("headers", ())
@@ -85,10 +88,11 @@ class WarcFile:
         return b"".join(self.members)
 
 
-def coletor(outcome: str, reason: str, total: int, final: bool, robots: str) -> dict[str, str]:
+def coletor(outcome: str, reason: str, total: int, final: bool, robots: str, message: str) -> dict[str, str]:
     headers = {"Coletor_Final": "yes"} if final else {}
     headers |= {"Coletor_Robots": robots} if robots else {}
     headers |= {"Coletor_Reason": reason} if reason else {}
+    headers |= {"Coletor_Message": message} if message else {}
     return headers | {"Coletor_Outcome": outcome, "Coletor_Times": f"waited=1 dns=4 connect=2 first_byte=3 total={total}"}
 
 
@@ -177,7 +181,8 @@ def list_table(listed: dict[str, int], cash: dict[str, int]) -> pa.Table:
 
 def server_table(listed: dict[str, int], known: dict[str, dict]) -> pa.Table:
     blank = {"robots": None, "robots_expires_at_ms": 0, "delay_ms": 0, "last_request_at_ms": 0, "ready_at_ms": 0, "address": "", "requests": 0,
-             "mean_ms": 0, "failures": 0, "sitemaps": []}
+             "mean_ms": 0, "failures": 0, "last_failure_reason": "", "last_failure_message": "",
+             "last_failure_at_ms": 0, "sitemaps": []}
     rows = []
     for name in dict.fromkeys(server_of(url) for url in listed):
         server = KEYS.server(name)

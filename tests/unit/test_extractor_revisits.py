@@ -56,7 +56,7 @@ def test_a_head_that_was_refused_is_no_page(tmp_path, reason):
 
 def revisited(file: WarcFile, url: str, block: bytes, profile: str, **headers: str) -> WarcFile:
     file.add("request", url, b"GET / HTTP/1.1\r\n\r\n")
-    return file.add("revisit", url, block, WARC_Profile=profile, WARC_Payload_Digest=DIGEST, **coletor(ANSWERED, "", 30, True, ""), **headers)
+    return file.add("revisit", url, block, WARC_Profile=profile, WARC_Payload_Digest=DIGEST, **coletor(ANSWERED, "", 30, True, "", ""), **headers)
 
 
 def test_a_revisit_is_an_answer_without_a_page(tmp_path):

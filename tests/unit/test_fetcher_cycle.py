@@ -47,7 +47,8 @@ class SmallCycle:
             write_table(self.folder / names.SCHEDULER / names.URL_LIST, pa.Table.from_pylist(rows, URL_LIST))
             write_table(self.folder / names.SCHEDULER / names.SERVERS, pa.Table.from_pylist([{
                 "server": name, "server_key": 3, "domain_key": 1, "robots": None, "robots_expires_at_ms": 0, "delay_ms": 0,
-                "last_request_at_ms": 0, "ready_at_ms": 0, "address": "", "requests": 0, "mean_ms": 0, "failures": 0, "sitemaps": [],
+                "last_request_at_ms": 0, "ready_at_ms": 0, "address": "", "requests": 0, "mean_ms": 0, "failures": 0,
+                "last_failure_reason": "", "last_failure_message": "", "last_failure_at_ms": 0, "sitemaps": [],
                 **(servers or {}).get(name, {}),
             } for name in dict.fromkeys(map(server_of, urls))], SERVERS))
             manifest["stage"] = names.SCHEDULER
@@ -144,7 +145,7 @@ def test_damage_and_mistakes_have_their_exit_codes(tmp_path):
         pages = cycle.out / names.PAGES
         pages.mkdir(parents=True)
         (pages / "00000.warc.zst").write_bytes(b"damaged bytes")
-        (cycle.out / mark_name(0)).write_bytes(encode_json({"format": 3, "files": {"00000": 13}}))
+        (cycle.out / mark_name(0)).write_bytes(encode_json({"format": 4, "files": {"00000": 13}}))
         damaged = cycle.run()
         assert damaged.returncode == 65 and "set aside as" in damaged.stderr and not (pages / "00000.warc.zst").exists()
         assert cycle.run().returncode == 0 and len(finals_in(cycle.out)) == 1
@@ -187,7 +188,7 @@ def test_progress_goes_to_the_supervisor_whose_end_is_ours(tmp_path, orphaned):
     with open(progress) as lines:
         last = json.loads(lines.readlines()[-1])
     assert last["stage"] == "fetcher" and last["listed"] == 4 and last["pages"] == (2 if orphaned else 4)
-    assert set(last) == {"stage", "pages", "bytes", "servers", "waiting", "errors", "listed"}
+    assert set(last) == {"stage", "pages", "bytes", "servers", "waiting", "errors", "listed", "outage_s"}
     assert (cycle.out / names.MANIFEST).exists() is not orphaned
     if orphaned:
         assert sum(record.get(warc.FINAL) == warc.YES for record in records_in(cycle.out)) == 2

@@ -13,6 +13,8 @@ from contract import names, warc
 from contract.config import Config
 from contract.crawl_folder import create
 from contract.dictionary import encode_dictionary, read_dictionary
+from contract.log import CRAWL
+from contract.plan import Plan, write_plan
 from contract.warc import PageReader
 from stages.extractor.__main__ import extract_pages
 from stages.fetcher import dictionary
@@ -56,6 +58,7 @@ def add_cycle(crawl: Path, cycle: int, servers: int, pages: int, **options) -> P
 def trained(tmp_path_factory) -> Path:
     """A crawl folder with a dictionary."""
     crawl = create(tmp_path_factory.mktemp("trained") / "crawl", 1).path
+    write_plan(crawl, Plan(1, CRAWL, 0, 1, None, NOW_MS, Config()))
     add_cycle(crawl, 1, 30, 500)
     assert find_or_train(crawl) is not None
     return crawl

@@ -132,7 +132,9 @@ def test_a_failure_has_its_reason_and_keeps_what_came_after_the_head(tmp_path, a
     record = fetch_one(tmp_path / "out", answer, header_max_bytes=8192, total_timeout_s=1.0, connect_timeout_s=1.0)
     assert outcome_of(record) == ("failed", reason)
     if truncated is None:
-        assert record.type == "metadata" and record.block == f"outcome: failed\r\nreason: {reason}\r\n".encode()
+        message = record.get(warc.MESSAGE)
+        assert record.type == "metadata" and message
+        assert record.block == f"outcome: failed\r\nreason: {reason}\r\nmessage: {message}\r\n".encode()
     else:
         assert record.type == "response" and record.get("WARC-Truncated") == truncated
 

@@ -121,6 +121,11 @@ class RawServer:
     def targets(self) -> list[str]:
         return [seen.target for seen in self.seen]
 
+    @property
+    def busy(self) -> int:
+        """Requests that have come and are not answered yet."""
+        return self._busy
+
     def wait_for(self, requests: int) -> None:
         with self._changed:
             assert self._changed.wait_for(lambda: len(self.seen) >= requests, PATIENCE_S), self.seen

@@ -209,7 +209,7 @@ def test_the_marks_of_all_writers_count_on_resume(tmp_path):
 
 def test_a_number_that_a_mark_names_is_not_given_out_again(tmp_path):
     (tmp_path / names.PAGES).mkdir()
-    (tmp_path / mark_name(2)).write_bytes(encode_json({"format": 3, "files": {"00002": 10, "00004": 20}}))
+    (tmp_path / mark_name(2)).write_bytes(encode_json({"format": 4, "files": {"00002": 10, "00004": 20}}))
     assert read_marks(tmp_path) == {2: 10, 4: 20} and read_history(tmp_path).next_number == 5
 
 

@@ -1,6 +1,7 @@
 """robots.txt: asked first, obeyed, kept; and what a server's failures lead to."""
 
 import gzip
+import re
 import zlib
 from functools import partial
 
@@ -39,6 +40,16 @@ def test_what_is_forbidden_is_refused_without_a_request(tmp_path):
         "listed": 2, "answered": 1, "failed": 0, "refused": 1, "not_reached": 0, "requests": 2, "robots_requests": 1,
         "bytes": len(ok(FORBID)) + len(ok()),
     }
+
+
+def test_rules_that_name_another_host_are_not_for_this_one(tmp_path):
+    def answer(seen):
+        own = re.search(rb"\r\nHost: ([^\r]*)", seen.raw)[1].decode()  # with its port
+        rules = f"User-agent: *\nDisallow: https://other.example/\nDisallow: http://{own}/private\n"
+        return ok(rules.encode() if seen.target == "/robots.txt" else b"page")
+
+    finals, _, targets = fetch_with(tmp_path, answer)
+    assert targets == ["/robots.txt", "/open"] and outcome_of(finals["/private/a"]) == ("refused", "robots")
 
 
 @pytest.mark.parametrize("encoding, body", [

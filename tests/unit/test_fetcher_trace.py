@@ -9,7 +9,7 @@ from ipaddress import ip_address
 import pytest
 
 from contract.errors import EX_CONFIG, EX_DATAERR, EX_TEMPFAIL, EX_USAGE
-from stages.fetcher.account import make_plain
+from contract.terminal import make_plain
 from stages.fetcher.addresses import kind_of
 from synthweb.name_answers import give, give_nothing
 from synthweb.names import NameServer

@@ -13,6 +13,7 @@ from contract.config import Config
 from contract.crawl_folder import open_folder
 from contract.errors import EX_DATAERR, EX_TEMPFAIL, EX_USAGE, TryLater
 from contract.log import CRAWL
+from contract.units import count
 from storage.publish import read_json, read_manifest
 from supervise.books import Books
 from supervise.fork import Fork, folder_aside
@@ -69,7 +70,7 @@ def test_a_fork_knows_what_the_crawl_knew_after_that_commit(grown, tmp_path):
     cuts = (0, 2, 4, 5, len(known) - 1)  # seeds alone, all blocks, before the split, right after it, the last
     for at in cuts:
         made = run("--crawl", crawl.crawl.path, "--at", at, tmp_path / f"fork-{at}")
-        assert made.returncode == 0 and f"a crawl of {at + 1} commits" in made.stdout, made.stderr
+        assert made.returncode == 0 and f"a crawl of {count(at + 1, 'commit')};" in made.stdout, made.stderr
         fork = open_small(tmp_path / f"fork-{at}")
         assert fork.books.log.length == at + 1 and fork.rows() == known[at]
         assert fork.books.open_cycles() == [] and fork.crawl.hash_seed == crawl.crawl.hash_seed
@@ -121,7 +122,7 @@ def test_files_are_links_and_open_cycles_inbox_lock_and_slots_stay_behind(grown,
     assert made.returncode == 0 and "0 copied" in made.stdout, made.stderr
     fork = tmp_path / "fork"
     files = [name.relative_to(fork) for name in fork.rglob("*") if name.is_file()]
-    assert {name for name in files if not os.path.samefile(fork / name, path / name)} == {Path(names.CRAWL), Path(names.SUFFIX_LIST)}
+    assert {name for name in files if not os.path.samefile(fork / name, path / name)} == {Path(names.CRAWL), Path(names.SUFFIX_LIST), Path(names.CONFIGURATION)}
     left = set(content(path)) - {str(name) for name in files}
     assert left == {names.SLOTS, f"{names.INBOX}/waiting.txt", f"{names.cycle(3)}/{names.EXTRACTOR}/of-nobody", f"{names.TEXT}/of-nobody.zst",
                     *(name for name in content(path) if name.startswith(names.cycle(opened.cycle)))}
@@ -208,7 +209,7 @@ def test_two_forks_to_one_place_do_not_meet(grown, tmp_path):
 def test_what_was_set_aside_is_known_to_be_missing(grown, tmp_path):
     crawl, _ = grown
     path = crawl.crawl.path
-    (path / names.CORRUPT / "note.json").write_bytes(b'{"format": 3, "path": "%s", "reason": "torn"}' % f"{names.cycle(3)}/{names.EXTRACTOR}/{names.LINKS}".encode())
+    (path / names.CORRUPT / "note.json").write_bytes(b'{"format": 4, "path": "%s", "reason": "torn"}' % f"{names.cycle(3)}/{names.EXTRACTOR}/{names.LINKS}".encode())
     (path / names.cycle(3) / names.EXTRACTOR / names.LINKS).unlink()
     assert run("--crawl", path, tmp_path / "fork").returncode == 0
     (note,) = (tmp_path / "fork" / names.CORRUPT).iterdir()

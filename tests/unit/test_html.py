@@ -250,6 +250,16 @@ def test_inline_scripts_are_read_where_asked_for():
     assert links(html, inline_scripts=True) == [("data", "/x/y.html"), ("data", "http://b.org/z"), ("script", "s")]
 
 
+def test_inline_styles_are_read_where_asked_for():
+    html = ("<style>@import 'a.css'; p {background: url(b.png)} q {fill: url(#c) url(data:,d)}</style>"
+            "<p style='background: URL(\"e.png\")'><a href=f style='background: url(g)'>h</a>"
+            "<svg><style>r {fill: url(i)}</style></svg><template><p style='x: url(j)'></template>"
+            "<!-- <style>url(k)</style> --><p style='color: red'><p style>")
+    assert links(html) == [("a", "f")]
+    images = [("image", text) for text in ("b.png", "e.png", "g", "i", "j")]
+    assert links(html, inline_styles=True) == [("a", "f"), ("style", "a.css"), *images]
+
+
 def test_anchor_text_is_kept_where_asked_for():
     html = "<a href=x> one <b>two</b>\n three</a><a href=x>more</a><a href=y><img alt=n></a><a href=y>late</a><a href=z>" + "w " * 300
     assert read(html).anchors == {}

@@ -20,7 +20,9 @@ MEMORY_MAX_BYTES = 1_200 << 20  # of address space: ELEMENTS_MAX elements that a
 
 
 def cut(html: bytes) -> bytes:
-    return cut_tangled(html, find_tags(html))
+    page, trouble = cut_tangled(html, find_tags(html))
+    assert bool(trouble) == (len(page) < len(html))
+    return page
 
 
 HOSTILE = {
@@ -76,7 +78,17 @@ def test_hostile_pages(name):
 ], ids=["much text", "deep", "alike"])
 def test_links_that_stand_in_each_other(page):
     began = time.process_time()
-    assert links(page, anchor_text=True, lazy_attributes=True, inline_scripts=True, text=True)
+    assert links(page, anchor_text=True, lazy_attributes=True, inline_scripts=True, inline_styles=True, text=True)
+    assert time.process_time() - began < SECONDS_MAX
+
+
+@pytest.mark.parametrize("page", [
+    b"<svg>" + b"<style>url(x)" * 100_000, b"<p style='background:url(x)'>" * 100_000,
+    b"<style>" + b"url( " * 1_000_000, b"<p style='" + b"url((" * 1_000_000,
+], ids=["nested", "many", "open", "one"])
+def test_styles_without_end(page):
+    began = time.process_time()
+    links(page, inline_styles=True)
     assert time.process_time() - began < SECONDS_MAX
 
 

@@ -52,7 +52,7 @@ def test_a_gap_is_damage(crawl):
         positions(crawl)
 
 
-@pytest.mark.parametrize("text", [b"", b"{}", b'{"format": 3}', b'{"format": 3, "kind": "other"}', b"\x00\xff"])
+@pytest.mark.parametrize("text", [b"", b"{}", b'{"format": 4}', b'{"format": 4, "kind": "other"}', b"\x00\xff"])
 def test_a_damaged_entry_is_named(crawl, text):
     commit(crawl, Entry(SEED, 0, 1))
     (crawl / "log" / "00000000.json").write_bytes(text)

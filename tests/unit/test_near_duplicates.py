@@ -118,7 +118,7 @@ def test_show_prints_cluster_by_cluster_the_largest_first(tmp_path):
     assert shown.stdout.splitlines() == [
         f"{path}: 6 pages with a fingerprint, 2 clusters of near duplicates", "",
         "cluster 1: 3 pages, 2 distinct contents", "  http://a.example/five", "  http://a.example/one", "  http://a.example/three", "",
-        "cluster 2: 2 pages, 1 distinct contents", "  http://a.example/four", "  http://a.example/two",
+        "cluster 2: 2 pages, 1 distinct content", "  http://a.example/four", "  http://a.example/two",
     ]
     assert show(path, "--limit", "1").stdout.splitlines()[-1] == "(1 of 2 clusters shown; --limit 0 shows all)"
     rows = [json.loads(line) for line in show(path, "--json").stdout.splitlines()]
@@ -131,8 +131,8 @@ def test_show_joins_the_cycles_of_a_crawl_and_the_last_of_a_url_counts(tmp_path)
     publish(tmp_path, 4, ["http://old.example/"], None)
     publish(tmp_path, 5, ["http://unpublished.example/"], [0xFF]).joinpath(MANIFEST).unlink()
     about, _, head, *urls = show(tmp_path).stdout.splitlines()
-    assert about == (f"{tmp_path}: 3 pages with a fingerprint, 1 clusters of near duplicates"
-                     " (1 of 3 files have no column fingerprint or url_key and were passed over)")
+    assert about == (f"{tmp_path}: 3 pages with a fingerprint, 1 cluster of near duplicates"
+                     " (passed over for want of a column fingerprint or url_key: 1 of 3 files)")
     assert head == "cluster 1: 2 pages, 2 distinct contents" and urls == ["  http://a.example/2", "  http://b.example/1"]
     cycle = show("--crawl", tmp_path, names.cycle(1)).stdout.splitlines()
     assert cycle[0].endswith("cycles/00000001: 2 pages with a fingerprint, 0 clusters of near duplicates") and len(cycle) == 1

@@ -90,7 +90,7 @@ def test_a_type_made_of_xml(kind):
 
 def test_every_reader_can_be_switched():
     """HTML is always read; words that are no readers are options of others."""
-    assert set(READERS) - {HTML} == set(DOCUMENTS) - {"inline_scripts", "urls_in_urls"}
+    assert set(READERS) - {HTML} == set(DOCUMENTS) - {"inline_scripts", "inline_styles", "urls_in_urls"}
 
 
 @pytest.mark.parametrize("body, kind, reader, kinds", [
@@ -114,6 +114,7 @@ def test_documents_are_read_by_default(body, kind, reader, kinds):
     (b'{"u": "http://b.org/x"}', "application/json", "json"), (b"go('http://b.org/x')", "text/javascript", "script"),
     (make_swf((DO_ACTION, get_url(b"http://b.org/x") + b"\0")), "application/x-shockwave-flash", "swf"),
     (b"<script>go('http://b.org/x')</script>", "text/html", "inline_scripts"),
+    (b"<p style='background: url(http://b.org/x)'>", "text/html", "inline_styles"),
     (b"<a href='http://a.org/?u=http%3A%2F%2Fb.org%2Fx'>", "text/html", "urls_in_urls"),
 ], ids=name_by_words)
 def test_documents_that_are_read_where_asked_for(body, kind, word):

@@ -33,6 +33,9 @@ def turn(crawl: SmallCrawl, block: int) -> None:
     pages |= {url: Page(FAILED, "timeout") for url in listed[1::2]}
     foreign = [url for url in FOREIGN if url not in crawl.rows()][:2]
     servers = {url.rstrip("/"): {"robots": f"User-agent: *\nDisallow: /{plan.cycle}\n".encode()} for url in SEEDS[::3]}
+    failed = {"failures": 1, "last_failure_reason": "timeout", "last_failure_message": f"cycle {plan.cycle}",
+              "last_failure_at_ms": plan.now_ms}
+    servers |= {url.rstrip("/"): failed for url in SEEDS[1::3]}
     crawl.harvest(plan, {**pages, **{url: Page() for url in foreign}}, frozenset(foreign), servers)
     crawl.verify(plan)
 
@@ -203,7 +206,7 @@ def test_what_the_disk_cannot_read_back_is_replaced(finished, crawl, needs):
     command = [sys.executable, "-P", "-m", "stages.verifier", "--crawl", crawl, "--rebuild", "0"]
     mended = subprocess.run([needs("strace"), "-f", "-o", "/dev/null", "-P", column, "-e", "trace=read", "-e", "inject=read:error=EIO", *command],
                             cwd=ROOT, capture_output=True, text=True)
-    assert mended.returncode == 0 and "1 files put back" in mended.stdout, mended.stderr
+    assert mended.returncode == 0 and "1 file put back" in mended.stdout, mended.stderr
     assert content(crawl) == before
     (note,) = (crawl / names.CORRUPT).glob("*.json")
     assert "Input/output error" in read_json(note)["reason"]

@@ -19,7 +19,7 @@ EVERYBODY = "User-agent: *\n"
 
 def allowed(text: str | bytes, *paths: str, agent: str = "coletor") -> str:
     """Of these paths, those that the text allows, with blanks between."""
-    rules = Rules(text if isinstance(text, bytes) else text.encode(), agent)
+    rules = Rules(text if isinstance(text, bytes) else text.encode(), agent, SITE)
     return " ".join(path for path in paths if rules.allows(SITE + path))
 
 
@@ -87,6 +87,53 @@ def test_how_a_line_is_read(line, expected):
     assert allowed(EVERYBODY + line, "/a", "/b") == expected
 
 
+@pytest.mark.parametrize("value", [
+    "https://other.example/", "http://other.example", "http://other.example/a", "//other.example/",
+    "https://site.test/", "http://site.test:8080/",
+    "http://www.site.test/", "http://site.test.example/", "http://sitetest/", "http://site.test@other.example/",
+    "ftp://site.test/", "ws://site.test/",
+    "http://*.site.test/", "https://*", "http://", "http:///", "http://[", "http://site.test:99999/", "http://\xff/",
+    "HTTPS://OTHER.example/a",
+])
+def test_a_rule_that_names_another_server_is_none(value):
+    assert allowed(f"{EVERYBODY}Disallow: {value}", "/", "/a") == "/ /a"
+    assert allowed(f"{EVERYBODY}Disallow: /\nAllow: {value}", "/", "/a") == ""
+
+
+@pytest.mark.parametrize("origin", [
+    "http://site.test", "HTTP://SITE.Test", "http://site.test:80", "http://site.test.", "http://s%69te.test",
+    "http://user:secret@site.test",
+    "http://s\N{FULLWIDTH LATIN SMALL LETTER I}te.test",
+])
+def test_a_rule_that_names_the_server_itself_counts_by_its_path(origin):
+    assert allowed(f"{EVERYBODY}Disallow: {origin}/a", "/a/x", "/b") == "/b"
+    assert allowed(f"{EVERYBODY}Disallow: /\nAllow: {origin}/a*x$", "/a/x", "/a", "/b") == "/a/x"
+    for whole in ("", "/", "/*", "*"):
+        assert allowed(f"{EVERYBODY}Disallow: {origin}{whole}", "/", "/a") == ""
+        assert allowed(f"{EVERYBODY}Disallow: /\nAllow: {origin}{whole}", "/", "/a") == "/ /a"
+    assert allowed(f"{EVERYBODY}Disallow: {origin}?x", "/", "/?x") == "/"
+    assert allowed(f"{EVERYBODY}Disallow: {origin}$", "/", "/a") == "/a"
+
+
+def test_the_origin_of_a_rule_has_scheme_host_and_port():
+    paths = {"https://a.test": "/s", "http://a.test": "/h", "http://a.test:8080": "/p", "https://[2001:db8::1]": "/6"}
+    text = EVERYBODY + "".join(f"Disallow: {server.upper()}{path}\n" for server, path in paths.items())
+    for server, forbidden in paths.items():
+        rules = Rules(text.encode(), "coletor", server)
+        assert [path for path in ("/s", "/h", "/p", "/6") if not rules.allows(server + path)] == [forbidden]
+
+
+@pytest.mark.parametrize("value", ["a", "a/b", "?a", ".", "$", "mailto:a", "http:a", "Special:Search"])
+def test_a_slash_that_is_missing_closes_and_does_not_open(value):
+    path = "/" + value.rstrip("$")
+    assert allowed(f"{EVERYBODY}Disallow: {value}", path, "/b") == "/b"
+    assert allowed(f"{EVERYBODY}Disallow: /\nAllow: {value}", path, "/b") == ""
+
+
+def test_a_line_for_another_server_still_ends_the_names_above_it():
+    assert allowed("User-agent: coletor\nDisallow: https://other.example/\nUser-agent: um\nDisallow: /", "/a") == "/a"
+
+
 @pytest.mark.parametrize("name", ["USER-AGENT:", "useragent:", "User agent:", "user-agent", "User-Agents:", "uSeR-aGeNt :"])
 def test_how_user_agent_is_spelt(name):
     assert allowed(f"{name} coletor\nDisallow: /a", "/a", "/b") == "/b"
@@ -136,7 +183,7 @@ def test_which_rule_decides(rules, expected):
     ("/robots", "/robots.txt", False), ("/robots", "/robots.txt?x", True), ("/", "/robots.txt", False), ("/", "/", True), ("/", "", True),
 ])
 def test_spellings_of_paths(rule, path, matches):
-    assert Rules(f"{EVERYBODY}Disallow: {rule}".encode(), "coletor").allows(SITE + path) is not matches
+    assert Rules(f"{EVERYBODY}Disallow: {rule}".encode(), "coletor", SITE).allows(SITE + path) is not matches
 
 
 def test_octets_that_are_no_utf_8_are_octets():
@@ -154,14 +201,14 @@ def test_allowing_the_index_allows_its_folder():
 def test_ends_of_lines(end):
     text = end.join(["User-agent: um", "Disallow: /", "", "User-agent: *", "", "", "Disallow: /a"])
     for last in ("", end, end * 3):
-        assert Rules((text + last).encode(), "coletor").rule_for(SITE + "/a") == "Disallow: /a (line 7, for user-agent *)"
+        assert Rules((text + last).encode(), "coletor", SITE).rule_for(SITE + "/a") == "Disallow: /a (line 7, for user-agent *)"
 
 
 @pytest.mark.parametrize("start, is_read", [
     (b"", True), (b"\xef\xbb\xbf", True), (b"\xef\xbb", True), (b"\xef", True), (b"\xef\x11\xbf", False), (b"\xbb\xbf", False), (b"x", False),
 ])
 def test_byte_order_marks(start, is_read):
-    assert Rules(start + b"User-agent: *\nDisallow: /", "coletor").allows(SITE + "/a") is not is_read
+    assert Rules(start + b"User-agent: *\nDisallow: /", "coletor", SITE).allows(SITE + "/a") is not is_read
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16be", "utf-16le", "utf-8-sig", "latin-1"])
@@ -182,25 +229,25 @@ def test_lines_may_be_long():
     ("User-agent: *\nCrawl-delay: 2\nDisallow:\nUser-agent: coletor\nDisallow: /a", 2), ("User-agent: *\nCrawl-delay: 2\nUser-agent: um\nCrawl-delay: 9", 2),
 ])
 def test_delays(text, delay_s):
-    assert Rules(text.encode(), "coletor").delay_s == delay_s
+    assert Rules(text.encode(), "coletor", SITE).delay_s == delay_s
 
 
 def test_sitemaps_stand_anywhere_and_are_canonical():
     text = ("Sitemap: HTTP://Site.test:80/s.xml#x\nUser-agent: um\nsite-map: https://other.test/a b\nDisallow: /\nSITEMAP http://site.test/s.xml\n"
             "Sitemap: /relative.xml\nSitemap: ftp://site.test/\nSitemap: http://[\nSitemap:\nSitemap: http://site.test/\xff\n")
-    assert Rules(text.encode("latin-1"), "coletor").sitemaps == ("http://site.test/s.xml", "https://other.test/a%20b", "http://site.test/%EF%BF%BD")
+    assert Rules(text.encode("latin-1"), "coletor", SITE).sitemaps == ("http://site.test/s.xml", "https://other.test/a%20b", "http://site.test/%EF%BF%BD")
     many = b"".join(b"Sitemap: http://site.test/%d\n" % n for n in range(SITEMAPS_MAX + 5))
-    assert len(Rules(many, "coletor").sitemaps) == SITEMAPS_MAX
+    assert len(Rules(many, "coletor", SITE).sitemaps) == SITEMAPS_MAX
     for one in (text.encode("latin-1"), many, b"\xff\xfe" + "Sitemap: http://site.test/s".encode("utf-16-le"), b"Disallow: /sitemap", b""):
-        assert read_sitemaps(one) == list(Rules(one, "coletor").sitemaps)
+        assert read_sitemaps(one) == list(Rules(one, "coletor", SITE).sitemaps)
 
 
 def test_the_rule_that_decided_is_told():
-    rules = Rules(b"# hello\r\n\r\nUser-agent: *\r\nDisallow: /\r\n\r\nUser-agent: Coletor/2\r\ndisalow:/p\x1b[2J\xff # no\r\nAllow: /index.html", "Coletor")
-    assert rules.rule_for(SITE + "/p%1B[2J%FFx") == "Disallow: /p\ufffd[2J\ufffd (line 7, for user-agent coletor)"
+    rules = Rules(b"# hello\r\n\r\nUser-agent: *\r\nDisallow: /\r\n\r\nUser-agent: Coletor/2\r\ndisalow:/p\x1b[2J\xff # no\r\nAllow: /index.html", "Coletor", SITE)
+    assert rules.rule_for(SITE + "/p%1B[2J%FFx") == "Disallow: /p\\x1b[2J\\xff (line 7, for user-agent coletor)"
     assert rules.rule_for(SITE + "/") == "Allow: /index.html (line 8, for user-agent coletor)"
     assert rules.rule_for(SITE + "/q") == rules.rule_for(SITE + "/robots.txt") == "no rule"
-    assert Rules(b"User-agent: *\nAllow: /a", "coletor").rule_for(SITE + "/a/b") == "Allow: /a (line 2, for user-agent *)"
+    assert Rules(b"User-agent: *\nAllow: /a", "coletor", SITE).rule_for(SITE + "/a/b") == "Allow: /a (line 2, for user-agent *)"
 
 
 def test_agrees_with_another_reader_on_the_made_web():
@@ -208,7 +255,7 @@ def test_agrees_with_another_reader_on_the_made_web():
         text = robots.text()
         for path, query in (*robots.probes, ("/", ""), ("/artigos/1/", "")):
             url = SITE + path + ("?" + query if query else "")
-            assert Rules(text.encode(), "coletor").allows(url) == Protego.parse(text).can_fetch(url, "coletor")
+            assert Rules(text.encode(), "coletor", SITE).allows(url) == Protego.parse(text).can_fetch(url, "coletor")
 
 
 def filled(line) -> bytes:
@@ -230,7 +277,7 @@ def filled(line) -> bytes:
 ], ids=range(18))
 def test_hostile_texts_cost_little(text):
     begun = time.process_time()
-    rules = Rules(text, "coletor")
+    rules = Rules(text, "coletor", SITE)
     read_s = time.process_time() - begun
     for length in (10, 100, 2000, 7900):
         rules.allows(SITE + "/" + "a" * length)
@@ -239,7 +286,7 @@ def test_hostile_texts_cost_little(text):
 
 def test_more_work_than_is_bearable_forbids():
     text = EVERYBODY.encode() + b"Allow: /\n" + b"".join(b"Disallow: /*x%05d\n" % n for n in range(5000))
-    rules = Rules(text, "coletor")
+    rules = Rules(text, "coletor", SITE)
     longest = WORK_MAX // (5000 * 7) - 100
     assert rules.allows(SITE + "/" + "a" * (longest - 1)) and rules.allows(SITE + "/robots.txt")
     assert not rules.allows(SITE + "/" + "a" * longest)

@@ -32,10 +32,6 @@ def test_pending_rows_and_nothing_to_fetch_is_an_absorb_turn():
     assert next_turn([later], NOW) == Turn("absorb", 0)
 
 
-def test_an_abandoned_list_is_counted_before_the_next_is_made():
-    assert next_turn([due(0, abandoned=True)], NOW) == Turn("absorb", 0)
-
-
 def test_what_is_due_later_is_slept_for():
     views = [BlockView(0, waiting=2, earliest_due_ms=NOW + 50), BlockView(1, waiting=1, earliest_due_ms=NOW + 20), BlockView(2)]
     assert next_turn(views, NOW) == Sleep(NOW + 20)

@@ -9,13 +9,15 @@ import pyarrow as pa
 import pytest
 
 from contract import names
-from contract.config import Config
+from contract.config import LINK_KINDS, Config
 from contract.errors import EX_CONFIG, EX_DATAERR
 from contract.log import CRAWL
+from contract.plan import Plan
 from contract.tables import EXTRACTED, FAILED, LINKS, REFUSED, ROBOTS
+from contract.trouble import MEANINGS
 from examine import url_history
 from examine.url_history import find_row
-from examine.why import gather
+from examine.why import gather, tell
 from storage.publish import describe, encode_json, read_json
 from storage.tables import write_table
 from supervise.seed import leave
@@ -48,7 +50,7 @@ def crawl(tmp_path_factory) -> SmallCrawl:
     plan = crawl.plan(CRAWL, 0)
     crawl.schedule(plan)
     robots = {first.rstrip("/"): {"robots": b"User-agent: *\nDisallow: /robots\n"}}
-    crawl.harvest(plan, {f"{first}ok": Page(links=[f"{first}deep"]), f"{first}fails": Page(FAILED, "timeout_total"), f"{first}robots": Page(REFUSED, ROBOTS),
+    crawl.harvest(plan, {f"{first}ok": Page(links=[f"{first}deep"], trouble="broken nesting"), f"{first}fails": Page(FAILED, "timeout_total"), f"{first}robots": Page(REFUSED, ROBOTS),
                          f"{first}type": Page(REFUSED, "excluded_type"), f"{first}later": Page(FAILED, "http_5xx")}, servers=robots)
     crawl.verify(plan)
     crawl.first, crawl.other, crawl.cycles = first, other, [plan.cycle - 1, plan.cycle]
@@ -63,13 +65,17 @@ def test_a_collected_url(crawl):
     told = account(crawl, f"{crawl.first}ok?utm_source=x#part")
     assert told["verdict"] == "collected" and f"in cycle {crawl.cycles[1]}" in told["because"] and told["url"] == f"{crawl.first}ok"
     assert [(event["event"], event["cycle"]) for event in told["events"]] == [("found", crawl.cycles[0]), ("asked", crawl.cycles[1])]
+    lines = tell(told, crawl.crawl.path)
+    words = f"trouble   {MEANINGS['broken']}; {MEANINGS['nesting']} (broken nesting)"
+    assert [line for line in lines if line.startswith("trouble")] == [words]
     seed = account(crawl, crawl.first)
+    assert not any(line.startswith("trouble") for line in tell(seed, crawl.crawl.path))
     assert seed["events"][0]["event"] == "seeded" and seed["verdict"] == "collected"
 
 
 def test_each_reason_why_it_was_not_collected(crawl):
     given_up = account(crawl, f"{crawl.first}fails")
-    assert given_up["verdict"] == "given up" and "1 failed attempts" in given_up["because"] and "timeout_total" in given_up["because"]
+    assert given_up["verdict"] == "given up" and "1 failed attempt," in given_up["because"] and "timeout_total" in given_up["because"]
     robots = account(crawl, f"{crawl.first}robots")
     assert robots["verdict"] == "refused by robots" and "Disallow: /robots (line 2" in robots["because"] and not robots["robots"]["allows"]
     rule = account(crawl, f"{crawl.first}type")
@@ -116,6 +122,17 @@ def test_an_open_list_and_a_server_that_is_not_due(tmp_path):
     assert "was given up with its URLs" in account(crawl, SEEDS[0])["because"]
 
 
+def collect_one(crawl: SmallCrawl) -> Plan:
+    """A cycle whose only page is the first seed; its plan."""
+    crawl.seed(SEEDS[:1])
+    crawl.absorb_all()
+    plan = crawl.plan(CRAWL, 0)
+    crawl.schedule(plan)
+    crawl.harvest(plan, {SEEDS[0]: Page()})
+    crawl.verify(plan)
+    return plan
+
+
 def write_links(crawl: SmallCrawl, cycle: int, rows: list[dict]) -> None:
     folder = crawl.crawl.path / names.cycle(cycle) / names.EXTRACTOR
     write_table(folder / names.LINKS, pa.Table.from_pylist(rows, schema=LINKS))
@@ -133,6 +150,19 @@ def test_links_that_were_not_followed(crawl):
     for name, _, _, words in cases:
         told = account(crawl, f"{crawl.first}{name}")
         assert told["verdict"] == "not followed" and words in told["because"] and told["links"][0]["page"] == crawl.first
+
+
+def test_a_requisite_of_another_host_is_judged_as_one(tmp_path):
+    config = replace(CONFIG, extractor=replace(CONFIG.extractor, requisites=("image",)))
+    crawl = SmallCrawl(tmp_path / "crawl", 1, config)
+    plan = collect_one(crawl)
+    image, page = "http://other.org/image", "http://other.org/page"
+    seed = crawl.keys.of(SEEDS[0])
+    write_links(crawl, plan.cycle, [
+        {"from_key": seed, "to_key": crawl.keys.of(url), "kinds": 1 << LINK_KINDS.index(kind), "nofollow": True,
+         "followed": False, "anchor": ""} for url, kind in ((image, "image"), (page, "a"))])
+    assert "its links are nofollow" in account(crawl, image)["because"]
+    assert "out of scope: accept" in account(crawl, page)["because"]
 
 
 def test_few_row_groups_are_read(tmp_path, crawl, monkeypatch):
@@ -164,12 +194,7 @@ def test_the_command_tells_people_and_programs():
 def test_missing_tables_are_noted_and_damaged_ones_named(tmp_path):
     crawl = SmallCrawl(tmp_path / "crawl", 1, CONFIG)
     assert "no cycle yet" in account(crawl, SEEDS[0])["because"]
-    crawl.seed(SEEDS[:1])
-    crawl.absorb_all()
-    plan = crawl.plan(CRAWL, 0)
-    crawl.schedule(plan)
-    crawl.harvest(plan, {SEEDS[0]: Page()})
-    crawl.verify(plan)
+    plan = collect_one(crawl)
     folder = crawl.crawl.path / names.cycle(plan.cycle) / names.EXTRACTOR
     write_table(folder / names.METADATA, url_history.METADATA.empty_table())
     shorter = why("--crawl", crawl.crawl.path, SEEDS[0])
@@ -177,7 +202,7 @@ def test_missing_tables_are_noted_and_damaged_ones_named(tmp_path):
     for name in (names.COLLECTED, names.METADATA):
         (folder / name).unlink()
     told = why("--crawl", crawl.crawl.path, SEEDS[0])
-    assert told.returncode == 0 and "metadata was not kept" in told.stdout and "1 tables were not kept" in told.stdout, told.stderr
+    assert told.returncode == 0 and "metadata was not kept" in told.stdout and "1 table not kept" in told.stdout, told.stderr
     (folder / names.EXTRACTED).write_bytes(b"PAR1")
     damaged = why("--crawl", crawl.crawl.path, SEEDS[0])
     assert damaged.returncode == EX_DATAERR and names.EXTRACTED in damaged.stderr and "Traceback" not in damaged.stderr

@@ -5,7 +5,7 @@ of its type; and `read(content, charset)`, which gives a Document (../document.p
 the module, name it in READERS and, with the word that switches it on, in contract/config.py (DOCUMENTS). The more specific ones come first.
 
 Modules that are no readers serve some: markup.py reads XML for sitemaps, feeds and the rest; start_tags.py, with the compiled tag_scan.py, and
-nesting.py serve html.py; embedded_urls.py finds URLs in URLs.
+nesting.py serve html.py; attributes.py serves it and headers; embedded_urls.py finds URLs in URLs.
 """
 
 from types import ModuleType

@@ -11,10 +11,10 @@ import re
 import struct
 from collections.abc import Iterator
 from io import BytesIO
-from itertools import islice
 
 import olefile
 
+from contract.trouble import BROKEN, READER_BOUND
 from stages.extractor.document import DOCUMENT, TEXT, Document, shorten
 from stages.extractor.documents.text import find_urls
 
@@ -55,9 +55,11 @@ def looks_like(start: bytes) -> bool:
 def read(content: bytes, charset: str) -> Document:
     document = Document()
     try:
-        streams = dict(read_streams(content)) if is_sound(content) else {}
+        streams = dict(read_streams(content, document)) if is_sound(content) else {}
     except Exception:  # olefile raises of many kinds on broken tables
         streams = {}
+    if not streams:
+        document.mark(BROKEN)
     document.title = title_of(streams.pop(_SUMMARY, b""))
     for stream in streams.values() or (content,):
         add_links(document, stream)
@@ -77,32 +79,49 @@ class CompoundFile(olefile.OleFileIO):
         """Takes time in the square of the streams, and is only there to complain."""
 
 
-def read_streams(content: bytes) -> Iterator[tuple[str, bytes]]:
+def read_streams(content: bytes, document: Document) -> Iterator[tuple[str, bytes]]:
+    """The streams at the root, by name; the document is marked where some are left out."""
     left = STREAMS_MAX_BYTES
     with CompoundFile(BytesIO(content)) as file:
         if file.root.size > len(content):
             return
+        if len(file.root.kids) > STREAMS_MAX:
+            document.mark(READER_BOUND)
         for entry in file.root.kids[:STREAMS_MAX]:
-            if entry.entry_type == olefile.STGTY_STREAM and 0 < entry.size <= min(left, len(content)):
-                left -= entry.size
-                yield entry.name, file.openstream([entry.name]).read()
+            if entry.entry_type != olefile.STGTY_STREAM or not entry.size:
+                continue
+            if entry.size > min(left, len(content)):
+                document.mark(READER_BOUND)
+                continue
+            left -= entry.size
+            yield entry.name, file.openstream([entry.name]).read()
 
 
 def add_links(document: Document, stream: bytes) -> None:
     for pattern, encoding in ((_FIELD, "cp1252"), (_WIDE_FIELD, "utf-16-le")):
-        for found in islice(pattern.finditer(stream), LINKS_MAX):
+        for found in find_links(document, pattern, stream):
             add(document, DOCUMENT, found[1].decode(encoding, "replace"))
         stream = pattern.sub(b"\0\0", stream)  # or their URLs would be found once more
     for pattern, encoding in ((_URL, "ascii"), (_WIDE_URL, "utf-16-le")):
-        for found in islice(pattern.finditer(stream), LINKS_MAX):
+        for found in find_links(document, pattern, stream):
             text = next(find_urls(found[0].decode(encoding, "replace")), "")
             if not text.startswith(_NAMES_OF_SCHEMAS):
                 add(document, TEXT, text)
 
 
+def find_links(document: Document, pattern: re.Pattern, stream: bytes) -> Iterator[re.Match]:
+    for number, found in enumerate(pattern.finditer(stream)):
+        if number == LINKS_MAX:
+            document.mark(READER_BOUND)
+            return
+        yield found
+
+
 def add(document: Document, kind: int, text: str) -> None:
     if text and len(document.others) < LINKS_MAX:
         document.add(kind, text)
+    elif text:
+        document.mark(READER_BOUND)
 
 
 def title_of(summary: bytes) -> str:

@@ -15,8 +15,10 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 
 from stages.extractor.directives import read_words
 from stages.extractor.document import (
-    A, ALTERNATE, AREA, CANONICAL, DATA, FORM, FRAME, IMAGE, LINK, MEDIA, NEXT, OBJECT, REFRESH, SCRIPT, SITEMAP, STYLE, Document, shorten, without_fragment,
+    A, AREA, CANONICAL, DATA, FORM, FRAME, IMAGE, LINK, MEDIA, OBJECT, REFRESH, SCRIPT, Document, shorten, without_fragment,
 )
+from stages.extractor.documents import css
+from stages.extractor.documents.attributes import is_get, is_nofollow, language_of, refresh_target, relation_of
 from stages.extractor.documents.markup import root_of
 from stages.extractor.documents.nesting import cut_tangled, find_tags, letters_of
 from stages.extractor.documents.script import find_links
@@ -25,7 +27,6 @@ from stages.extractor.documents.start_tags import NotPlain, PlainPage, decode_te
 TYPES = ("text/html", "application/xhtml+xml")
 ANCHOR_MAX_CHARACTERS = 200
 TAGS_REMEMBERED, TAG_REMEMBERED_MAX_BYTES = 1 << 12, 500
-LANGUAGE_MAX_CHARACTERS = 35  # RFC 5646 4.4.1: what every reader must have room for
 
 _SOURCES: dict[str, tuple[tuple[str, int], ...]] = {  # tag: attributes that hold a link, and its kind
     "a": (("href", A), ("xlink:href", A)), "area": (("href", AREA),), "link": (("href", LINK),),
@@ -39,10 +40,8 @@ _SOURCES: dict[str, tuple[tuple[str, int], ...]] = {  # tag: attributes that hol
     "image": (("href", IMAGE), ("xlink:href", IMAGE)), "use": (("href", IMAGE), ("xlink:href", IMAGE)),
 }
 _SETS = {"img": "srcset", "source": "srcset", "link": "imagesrcset"}  # tag: attribute that holds several images
-_RELATIONS = {  # word of <link rel>: kind, the first that is found counts
-    "canonical": CANONICAL, "stylesheet": STYLE, "icon": IMAGE, "apple-touch-icon": IMAGE, "mask-icon": IMAGE, "next": NEXT, "prev": NEXT,
-    "previous": NEXT, "sitemap": SITEMAP, "alternate": ALTERNATE,
-}
+# Elements of drawings and formulas that hold HTML: integration points (HTML standard 13.2.6).
+_HTML_AGAIN = {"svg": ("foreignobject", "desc", "title"), "math": ("mi", "mo", "mn", "ms", "mtext")}
 _LAZY = ("data-src", "data-href", "data-url", "data-original", "data-lazy-src", "data-lazy")
 _LAZY_SETS = ("data-srcset", "data-lazy-srcset")
 
@@ -64,6 +63,8 @@ _RARE = tuple(
 _LINKS = frozenset(("href", "src", "srcset", "imagesrcset", "background"))
 _RARE_LINKS = {"form": "action", "object": "data", "input": "formaction", "video": "poster"}
 _RARE_LETTERS = np.array([letters for letters, _ in _RARE])
+_STYLED = "style,[style*='url(' i]"
+_LOADS = re.compile(rb"url\(|@import", re.IGNORECASE)  # what a style that loads something holds
 _TEMPLATE, _META = letters_of("template"), letters_of("meta")
 
 # How HTML begins, by the MIME Sniffing standard (7.1).
@@ -71,14 +72,9 @@ _START = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*+<(?:!--|(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p)[\s>])",
     re.IGNORECASE,
 )
-# The HTML standard's shared declarative refresh steps: a time, a mark or blank, then the URL with or without url= and quotes.
-_REFRESH = re.compile(
-    r"""\s*+(?:[0-9]++|(?=\.))[0-9.]*+(?=[;,\s])\s*+[;,]?+\s*+(?:url\s*+=\s*+|(?!url\s*+=))(?:"([^"]*+)|'([^']*+)|(.++))""",
-    re.IGNORECASE | re.DOTALL | re.ASCII,
-)  # possessive: linear, whatever a page holds
 # A candidate of a srcset (HTML standard 4.8.4.2.1): blanks and commas before it, its URL, and descriptors up to the next comma
 # unless the URL ends with one. Blanks and commas at the end are a match too, else they would be searched from each of them on.
-_CANDIDATE = re.compile(r"[\s,]*+(?:(\S++)(?:(?<=,)|(?<!,)(?:[^,(]++|\([^)]*+\)?)*+)|\Z)", re.ASCII)
+_CANDIDATE = re.compile(r"[ \t\n\f\r,]*+(?:([^ \t\n\f\r]++)(?:(?<=,)|(?<!,)(?:[^,(]++|\([^)]*+\)?)*+)|\Z)", re.ASCII)
 
 
 class Options(NamedTuple):
@@ -87,6 +83,7 @@ class Options(NamedTuple):
     inline_scripts: bool = False
     anchor_text: bool = False
     text: bool = False
+    inline_styles: bool = False
 
 
 def looks_like(start: bytes) -> bool:
@@ -95,7 +92,8 @@ def looks_like(start: bytes) -> bool:
 
 def read(content: bytes, charset: str, options: Options = Options()) -> Document:
     """Reads a page in UTF-8."""
-    if not (options.lazy_attributes or options.inline_scripts or options.anchor_text or options.text):
+    has_styles = options.inline_styles and _LOADS.search(content)
+    if not (options.lazy_attributes or options.inline_scripts or options.anchor_text or options.text or has_styles):
         try:
             return take_plain(read_plain(content), options)
         except NotPlain:
@@ -166,16 +164,19 @@ def read_tree(content: bytes, options: Options = Options()) -> Document:
     """The same by the page's tree. Where its markup is tangled beyond measure, only what comes before that counts."""
     tags = find_tags(content)
     # Without events: they only copy the chosen <option>, and that in quadratic time.
-    parser = LexborHTMLParser(cut_tangled(content, tags), options=LexborDocumentOptions.WO_EVENTS)
+    page, trouble = cut_tangled(content, tags)
+    parser = LexborHTMLParser(page, options=LexborDocumentOptions.WO_EVENTS)
     present = tags.present()
     selector = join_selector(present[_RARE_LETTERS].tobytes(), options)
     reading = Reading(options, len(content))
     reading.take_anchors(parser.css(_ANCHORS))
     reading.take(parser.css(selector))
     reading.take(select_of_document(parser, np.count_nonzero(tags.letters == _META)))
+    reading.take_styles(parser)
     if present[_TEMPLATE]:
         take_templates(parser, selector, reading)
     document = reading.document
+    document.mark(trouble)
     if parser.root is not None and parser.root.tag == "html":
         document.language = language_of(parser.root.attributes)
     if options.text:
@@ -208,6 +209,7 @@ def take_templates(parser: LexborHTMLParser, selector: str, reading: "Reading") 
         fragment = fragments.pop()
         reading.take_anchors(fragment.css(_ANCHORS))
         reading.take([node for node in fragment.css(selector) if node.tag not in _WITHIN_DOCUMENT])
+        reading.take_styles(fragment)
         fragments += fragment.template_fragments()
 
 
@@ -225,6 +227,7 @@ class Reading:
         self._robots = ("robots", options.agent)
         self.document = Document()
         self._has_title = False
+        self._vocabularies: dict[int, str] = {}
 
     def take_anchors(self, nodes: list[LexborNode]) -> None:
         """Takes <a href>, which nearly all links are."""
@@ -242,8 +245,8 @@ class Reading:
         """Takes other nodes, each once."""
         for node in nodes:
             tag = node.tag
-            if tag in ("title", "base", "link") and is_drawn(node):
-                continue
+            if tag in ("title", "base", "link") and vocabulary_in(node.parent, self._vocabularies):
+                continue  # names of HTML that mean other things in a drawing
             if tag == "title":
                 if not self._has_title:
                     self._has_title, self.document.title = True, shorten(node.text())
@@ -252,6 +255,13 @@ class Reading:
                 if tag == "script" and self._options.inline_scripts and "src" not in node.attributes:
                     for text in find_links(node.text()):
                         self.document.add(DATA, text)
+
+    def take_styles(self, tree: LexborHTMLParser | LexborNode) -> None:
+        """Takes what <style> elements and style attributes load, where that is asked for."""
+        for node in tree.css(_STYLED) if self._options.inline_styles else ():
+            source = node.text(deep=False) if node.tag == "style" else node.attributes["style"] or ""
+            for kind, text in css.find_links(source):
+                self.document.add(kind, text)
 
     def take_element(self, tag: str, attributes: dict[str, str | None]) -> None:
         if tag == "meta":
@@ -322,41 +332,30 @@ def add_anchors(document: Document, texts: list[str], nofollow: list[bool]) -> N
         document.hrefs += texts
 
 
-def is_drawn(node: LexborNode) -> bool:
-    """Whether an element stands in a drawing or a formula, where names that HTML has mean other things."""
-    while (node := node.parent) is not None and (node.tag or "").lower() != "foreignobject":
-        if node.tag in ("svg", "math"):
-            return True
-    return False
+def vocabulary_in(node: LexborNode | None, known: dict[int, str]) -> str:
+    """What elements right below a node belong to: HTML (''), a drawing ('svg') or a formula ('math').
+
+    `known` has it of nodes by their addresses, so that each is looked at once, however deep it stands.
+    """
+    path = []
+    while node is not None and node.mem_id not in known:
+        path.append(node)
+        node = node.parent
+    vocabulary = known[node.mem_id] if node is not None else ""
+    for inner in reversed(path):
+        known[inner.mem_id] = vocabulary = enter(inner, vocabulary)
+    return vocabulary
 
 
-def is_nofollow(attributes: dict[str, str | None]) -> bool:
-    rel = attributes.get("rel")
-    return rel is not None and "nofollow" in rel.lower().split()
-
-
-def is_get(attributes: dict[str, str | None]) -> bool:
-    """Whether a form, or the button that overrules it, is sent by GET; the form that a lone button belongs to is not looked up."""
-    method = attributes.get("formmethod") or attributes.get("method") or ""
-    return method.lower() not in ("post", "dialog")  # what is no method means GET
-
-
-def language_of(attributes: dict[str, str | None]) -> str:
-    return (attributes.get("lang") or attributes.get("xml:lang") or "").strip()[:LANGUAGE_MAX_CHARACTERS]
-
-
-def relation_of(attributes: dict[str, str | None]) -> int:
-    return relation_kind(attributes.get("rel") or "")
-
-
-@lru_cache(1 << 10)
-def relation_kind(rel: str) -> int:
-    """The kind of link that a list of relations means."""
-    words = frozenset(rel.lower().split())
-    return next((kind for word, kind in _RELATIONS.items() if word in words), LINK)
-
-
-def refresh_target(content: str) -> str | None:
-    """Where a <meta http-equiv=refresh>, or the header Refresh, leads; none where it only asks for the same page again."""
-    found = _REFRESH.match(content)
-    return found[found.lastindex].strip() or None if found else None
+def enter(node: LexborNode, around: str) -> str:
+    """The same of a node that stands among elements of a vocabulary."""
+    tag = (node.tag or "").lower()
+    if not around:
+        return tag if tag in _HTML_AGAIN else ""
+    if tag in _HTML_AGAIN[around]:
+        return ""
+    if around == "math" and tag == "annotation-xml":
+        return "" if (node.attributes.get("encoding") or "").lower() in TYPES else around
+    if around == "math" and tag == "svg" and (node.parent.tag or "").lower() == "annotation-xml":
+        return "svg"
+    return around

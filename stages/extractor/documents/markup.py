@@ -13,6 +13,7 @@ from html.entities import html5
 
 from lxml import etree
 
+from contract.trouble import BROKEN, READER_BOUND
 from stages.extractor.charset import to_utf_8
 from stages.extractor.document import Document
 
@@ -75,10 +76,14 @@ def read_markup(content: bytes, charset: str, listener: Listener) -> Document:
         for start in range(0, len(text), STEP_BYTES):
             parser.feed(text[start:start + STEP_BYTES])
             if len(document.others) >= LINKS_MAX:
+                document.mark(READER_BOUND if start + STEP_BYTES < len(text) else "")
                 break
         parser.close()
+        is_damaged = bool(parser.feed_error_log.filter_from_fatals())
     except (etree.LxmlError, UnicodeDecodeError):  # nothing in it that could be read, or no more; the second of a reference to half a character
-        pass
+        is_damaged = True
+    if is_damaged and not document.trouble:
+        document.mark(BROKEN)
     return document
 
 

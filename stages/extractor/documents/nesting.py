@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from contract.trouble import ATTRIBUTES, NESTING
+
 TAGS_UNCHECKED = 1_000  # fewer cannot make more than 250,000 elements, 100 MB
 TAGS_SHALLOW = 14_000  # fewer cannot make STEPS_MAX steps, however deep
 ELEMENTS_MAX = 1_000_000  # made anew: 400 MB
@@ -81,10 +83,10 @@ def may_be_tangled(tags: int, longest_bytes: int, made: int) -> bool:
     return longest_bytes > TAG_UNCHECKED_BYTES or tags > TAGS_SHALLOW or made > ELEMENTS_MAX
 
 
-def cut_tangled(html: bytes, tags: Tags) -> bytes:
-    """The page, or what comes before the tag that would pass a bound."""
+def cut_tangled(html: bytes, tags: Tags) -> tuple[bytes, str]:
+    """The page, or what comes before the tag that would pass a bound; and of which kind that is."""
     starts = tags.starts
-    end = crowded_tag(html, starts)
+    end = crowded = crowded_tag(html, starts)
     if len(starts) > TAGS_UNCHECKED:
         plain = b""
         if np.cumsum(_MAY_FORMAT[tags.letters]).sum() > ELEMENTS_MAX and formatting_bound(html, tags) > ELEMENTS_MAX:
@@ -93,7 +95,9 @@ def cut_tangled(html: bytes, tags: Tags) -> bytes:
             end = min(end, formatting_limit(plain, starts))
         if len(starts) > TAGS_SHALLOW and depth_bound(tags.letters[:len(starts)]) * len(starts) > STEPS_MAX:
             end = min(end, depth_limit(plain or html[:end].lower()))
-    return html if end == len(html) else html[:end]
+    if end == len(html):
+        return html, ""
+    return html[:end], ATTRIBUTES if end == crowded else NESTING
 
 
 def crowded_tag(html: bytes, starts: np.ndarray) -> int:

@@ -11,11 +11,12 @@ import re
 import zipfile
 import zlib
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from itertools import islice
 from xml.parsers import expat
 
+from contract.trouble import BROKEN, READER_BOUND
 from stages.extractor.document import DOCUMENT, Document, shorten
 
 _OPEN_XML = "application/vnd.openxmlformats-officedocument."
@@ -68,38 +69,49 @@ def read(content: bytes, charset: str) -> Document:
     document = Document()
     reader = PartReader(document)
     if content.count(_DIRECTORY_ENTRY) <= ENTRIES_MAX:
-        for part in unpack_parts(content):
+        for part in unpack_parts(content, document.mark):
             if not reader.read_part(part):
                 break
+    else:
+        document.mark(READER_BOUND)
     document.text = reader.text()
     return document
 
 
-def unpack_parts(content: bytes) -> Iterator[bytes]:
-    """The parts that hold links, title or text, those with links first; at most UNPACKED_MAX_BYTES of them."""
+def unpack_parts(content: bytes, mark: Callable[[str], None]) -> Iterator[bytes]:
+    """The parts that hold links, title or text, those with links first; at most UNPACKED_MAX_BYTES of them.
+
+    `mark` gets the trouble where some are left out.
+    """
     try:
         file = zipfile.ZipFile(BytesIO(content))
     except Exception:  # zipfile raises of many kinds on what is no zip file
-        yield from inflate_parts(content)
+        mark(BROKEN)
+        yield from inflate_parts(content, mark)
         return
     unpacked_left, packed_left = UNPACKED_MAX_BYTES, len(content)
     with file:
         for info in in_order([(info.filename, info) for info in file.infolist()]):
             packed_left -= info.compress_size  # more than there is: entries lie over each other, to be unpacked again and again
             if unpacked_left <= 0 or packed_left < 0:
+                mark(READER_BOUND)
                 return
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                mark(READER_BOUND)
                 continue  # cannot be unpacked in small pieces, and no such document uses it
             try:
                 with file.open(info) as opened:
                     part = opened.read(unpacked_left)
             except Exception:  # the other parts may be whole
+                mark(BROKEN)
                 continue
+            if len(part) < info.file_size:
+                mark(READER_BOUND)
             unpacked_left -= len(part)
             yield part
 
 
-def inflate_parts(content: bytes) -> Iterator[bytes]:
+def inflate_parts(content: bytes, mark: Callable[[str], None]) -> Iterator[bytes]:
     """The same of a file that was cut off: its entries by their own headers, the last one as far as it goes."""
     places = [found.start() for found in islice(_ENTRY_SIGNATURE.finditer(content), ENTRIES_MAX)]
     unpacked_left, packed_left = UNPACKED_MAX_BYTES, len(content)
@@ -107,13 +119,16 @@ def inflate_parts(content: bytes) -> Iterator[bytes]:
         inflater, pieces = zlib.decompressobj(-zlib.MAX_WBITS), []
         start = place + _ENTRY_HEADER_BYTES + number_at(content, place + 26) + number_at(content, place + 28)
         while not inflater.eof and start < len(content) and unpacked_left > 0 and packed_left > 0:
+            packed = content[start:start + PIECE_BYTES]
             try:
-                pieces.append(inflater.decompress(content[start:start + PIECE_BYTES]))
+                pieces.append(inflater.decompress(packed))
             except zlib.error:  # not packed, or no entry
                 break
             start += PIECE_BYTES
-            packed_left -= PIECE_BYTES
+            packed_left -= len(packed) - len(inflater.unused_data)
             unpacked_left -= len(pieces[-1])
+        if not inflater.eof and start < len(content) and min(unpacked_left, packed_left) <= 0:
+            mark(READER_BOUND)
         yield b"".join(pieces)
 
 
@@ -163,9 +178,9 @@ class PartReader:
         try:
             parser.Parse(part, True)
         except Stop:
-            pass
+            self._document.mark(READER_BOUND)
         except (expat.ExpatError, ValueError):
-            pass
+            self._document.mark(BROKEN)
         self._close_field()
         return self._elements_left > 0
 
@@ -209,6 +224,8 @@ class PartReader:
         if self._in_text and self._characters_left > 0:
             self._texts.append(text[:self._characters_left])
             self._characters_left -= len(text)
+            if self._characters_left < 0:
+                self._document.mark(READER_BOUND)
         elif self._in_field:
             self._field.append(text)
         elif self._title is not None:
@@ -228,8 +245,12 @@ class PartReader:
             self._add(of_book)
 
     def _add(self, text: str) -> None:
-        if text and not text.startswith("#") and len(text) <= LINK_MAX_CHARACTERS and len(self._document.others) < LINKS_MAX:
+        if not text or text.startswith("#") or len(text) > LINK_MAX_CHARACTERS:
+            return
+        if len(self._document.others) < LINKS_MAX:
             self._document.add(DOCUMENT, text)
+        else:
+            self._document.mark(READER_BOUND)
 
 
 def refuse_declarations(name: str, system_id: str | None, public_id: str | None, has_internal_subset: int) -> None:

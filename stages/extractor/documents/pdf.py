@@ -8,6 +8,7 @@ import ctypes
 
 import pypdfium2.raw as pdfium
 
+from contract.trouble import BROKEN, READER_BOUND
 from stages.extractor.document import DOCUMENT, TEXT, Document, shorten
 
 TYPES = ("application/pdf", "application/x-pdf", "application/acrobat", "text/pdf")
@@ -28,6 +29,7 @@ def read(content: bytes, charset: str) -> Document:
     document = Document()
     opened = pdfium.FPDF_LoadMemDocument64(content, len(content), None)
     if not opened:
+        document.mark(BROKEN)
         return document
     try:
         document.title = title_of(opened)
@@ -54,9 +56,12 @@ class Reading:
         self._texts: list[str] = []
 
     def read_pages(self) -> None:
-        for number in range(min(pdfium.FPDF_GetPageCount(self._opened), PAGES_MAX)):
+        pages = pdfium.FPDF_GetPageCount(self._opened)
+        pages_read = min(pages, PAGES_MAX)
+        for number in range(pages_read):
             page = pdfium.FPDF_LoadPage(self._opened, number)
             if not page:
+                self._document.mark(BROKEN)
                 continue
             try:
                 self._read_annotations(page)
@@ -64,7 +69,10 @@ class Reading:
             finally:
                 pdfium.FPDF_ClosePage(page)
             if self._characters_left <= 0 or len(self._document.others) >= LINKS_MAX:
+                pages_read = number + 1
                 break
+        if pages_read < pages:
+            self._document.mark(READER_BOUND)
         self._document.text = "\n".join(self._texts)
 
     def _read_annotations(self, page) -> None:
@@ -74,6 +82,8 @@ class Reading:
             action = pdfium.FPDFLink_GetAction(link)
             if action and pdfium.FPDFAction_GetType(action) == pdfium.PDFACTION_URI:
                 self._add(DOCUMENT, self._uri_of(action))
+        if self._annotations_left <= 0:
+            self._document.mark(READER_BOUND)
 
     def _uri_of(self, action) -> str:
         """The text of the link, behind the document's own base where it declares one; pdfium joins them."""
@@ -121,6 +131,8 @@ class Reading:
     def _add(self, kind: int, text: str) -> None:
         if text and len(self._document.others) < LINKS_MAX:
             self._document.add(kind, text)
+        elif text:
+            self._document.mark(READER_BOUND)
 
 
 def from_utf_16(content: bytes) -> str:

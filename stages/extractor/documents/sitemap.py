@@ -5,6 +5,7 @@ URL a line, are text for us.
 """
 
 from contract.body import decompress_members
+from contract.trouble import BROKEN, READER_BOUND
 from stages.extractor.charset import choose_charset
 from stages.extractor.document import ALTERNATE, IMAGE, MEDIA, SITEMAP, Document
 from stages.extractor.documents.markup import Listener, address, local_name, read_markup, root_of
@@ -18,23 +19,27 @@ _KINDS = {"loc": SITEMAP, "content_loc": MEDIA, "player_loc": MEDIA, "thumbnail_
 
 
 def looks_like(start: bytes) -> bool:
-    return root_of(unpack(start, START_BYTES)) in ROOTS
+    return root_of(start_of(start)) in ROOTS
 
 
 def read(content: bytes, charset: str) -> Document:
     """The links of a sitemap; of a gzip that holds none, nothing."""
+    trouble = ""
     if content.startswith(_GZIP_MAGIC):
         if not looks_like(content[:START_BYTES]):
             return Document()
-        content = unpack(content, CONTENT_MAX_BYTES)
+        unpacked = decompress_members(content, _GZIP, CONTENT_MAX_BYTES + 1)
+        content = unpacked.content[:CONTENT_MAX_BYTES]
+        trouble = READER_BOUND if len(unpacked.content) > CONTENT_MAX_BYTES else "" if unpacked.is_whole else BROKEN
         charset = choose_charset(content, "application/xml", has_markup=True)
-    return read_markup(content, charset, SitemapListener())
+    document = read_markup(content, charset, SitemapListener())
+    document.mark(trouble)
+    return document
 
 
-def unpack(content: bytes, most_bytes: int) -> bytes:
-    if not content.startswith(_GZIP_MAGIC):
-        return content[:most_bytes]
-    return decompress_members(content, _GZIP, most_bytes) or b""
+def start_of(content: bytes) -> bytes:
+    unpacked = decompress_members(content, _GZIP, START_BYTES) if content.startswith(_GZIP_MAGIC) else None
+    return unpacked.content if unpacked else content[:START_BYTES]
 
 
 class SitemapListener(Listener):

@@ -91,7 +91,8 @@ def make_reader() -> Callable[[bytes], PlainPage]:
         hrefs = np.empty(len(html), np.uint8)
         links = tag_scan.scan(np.frombuffer(html, np.uint8), numbers, kinds, hrefs, told, levels, seen, open_names, figures)
         length, rows, *bounded = figures.tolist()
-        if links == tag_scan.NOT_PLAIN or b"\0" in html or may_be_tangled(*bounded) and len(cut_tangled(html, find_tags(html))) < len(html):
+        is_plain = links != tag_scan.NOT_PLAIN and b"\0" not in html
+        if not is_plain or may_be_tangled(*bounded) and cut_tangled(html, find_tags(html))[1]:
             raise NotPlain
         nofollow, tags, title = [False] * links, [], b""
         for slot, link, begin, end, content, content_end in told[:rows].tolist():

@@ -10,6 +10,7 @@ import re
 import zlib
 from collections.abc import Iterator
 
+from contract.trouble import BROKEN, READER_BOUND
 from stages.extractor.document import DATA, Document
 
 TYPES = ("application/x-shockwave-flash", "application/vnd.adobe.flash.movie")
@@ -41,33 +42,37 @@ def looks_like(start: bytes) -> bool:
 
 
 def read(content: bytes, charset: str) -> Document:
-    document = Document()
-    for code, tag in iterate_tags(unpack(content)):
+    body, trouble = unpack(content)
+    document = Document(trouble=trouble)
+    for code, tag in iterate_tags(body, document):
         for text in urls_of(code, tag):
             try:
                 url = text.decode("utf-8")
             except UnicodeDecodeError:
                 url = text.decode("latin-1")
             if len(document.others) >= LINKS_MAX:
+                document.mark(READER_BOUND)
                 return document
             if not url.lower().startswith(_NO_LINKS):
                 document.add(DATA, url)
     return document
 
 
-def unpack(content: bytes) -> bytes:
-    """What follows the header; where the packed data breaks off or is broken, what came before."""
-    packed = content[_HEADER_BYTES:]
+def unpack(content: bytes) -> tuple[bytes, str]:
+    """What follows the header; where the packed data breaks off or is broken, what came before, and that trouble."""
+    packed, length = content[_HEADER_BYTES:], number_at(content, 4) - _HEADER_BYTES
     if content.startswith(b"CWS"):
-        return inflate(zlib.decompressobj(), packed)
+        return inflate(zlib.decompressobj(), packed, length)
     if content.startswith(b"ZWS"):
         # As the older LZMA format has it: properties, an unknown length, data.
         properties, data = packed[_LZMA_SIZE_BYTES:_LZMA_DATA], packed[_LZMA_DATA:]
-        return inflate(lzma.LZMADecompressor(lzma.FORMAT_ALONE, _LZMA_MEMORY_MAX_BYTES), properties + b"\xff" * 8 + data)
-    return packed[:UNPACKED_MAX_BYTES]
+        decompressor = lzma.LZMADecompressor(lzma.FORMAT_ALONE, _LZMA_MEMORY_MAX_BYTES)
+        return inflate(decompressor, properties + b"\xff" * 8 + data, length)
+    return packed[:UNPACKED_MAX_BYTES], READER_BOUND if len(packed) > UNPACKED_MAX_BYTES else ""
 
 
-def inflate(decompressor, packed: bytes) -> bytes:
+def inflate(decompressor, packed: bytes, length: int) -> tuple[bytes, str]:
+    """What the packed data hold, which the header says is so long: not all have a mark at their end."""
     pieces, left = [], UNPACKED_MAX_BYTES
     for start in range(0, len(packed), PIECE_BYTES):
         try:
@@ -77,15 +82,21 @@ def inflate(decompressor, packed: bytes) -> bytes:
         left -= len(pieces[-1])
         if left <= 0 or decompressor.eof:
             break
-    return b"".join(pieces)
+    is_whole = decompressor.eof or UNPACKED_MAX_BYTES - left >= length
+    return b"".join(pieces), "" if is_whole else READER_BOUND if left <= 0 else BROKEN
 
 
-def iterate_tags(body: bytes) -> Iterator[tuple[int, bytes]]:
-    """Tags that may hold links, with their codes; those inside of sprites too."""
+def iterate_tags(body: bytes, document: Document) -> Iterator[tuple[int, bytes]]:
+    """Tags that may hold links, with their codes; those inside of sprites too.
+
+    The document is marked where it has more tags, or ends inside of one.
+    """
     # The size of the stage: 5 bits that say how many bits each of 4 numbers has; then rate and count of frames.
     place = (5 + 4 * (body[0] >> 3) + 7) // 8 + 4 if body else 0
     for _ in range(TAGS_MAX):
         if place + 2 > len(body):
+            if place > len(body) and not document.trouble:
+                document.mark(BROKEN)
             return
         head = int.from_bytes(body[place:place + 2], "little")
         code, length = head >> 6, head & 0x3F
@@ -99,6 +110,7 @@ def iterate_tags(body: bytes) -> Iterator[tuple[int, bytes]]:
         if code in _WITH_ACTIONS or code in _WITH_STRINGS:
             yield code, body[place:place + length]
         place += length
+    document.mark(READER_BOUND)
 
 
 def urls_of(code: int, tag: bytes) -> Iterator[bytes]:

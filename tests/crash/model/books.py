@@ -7,7 +7,7 @@ of the same files: each entry's ghost says which pages, seeds or abandoned list 
 from .files import TORN
 from .log import Violation
 from .protocol import Protocol
-from .web import block_of, closure, found, merge
+from .web import block_of, closure, found, merge, outcomes, take_back
 
 
 def check(world):
@@ -116,15 +116,23 @@ def check_entries(judge, look, state):
 
 def truth(judge, state):
     """All rows that the log stands for."""
-    tables = []
-    for position, entry in enumerate(state.entries):
-        if position not in state.void:
-            if entry.kind == "crawl":
-                tables += [[(url, 1, 0, 0) for url in entry.ghost], found(judge.web, entry.ghost)]
-            else:
-                failed = int(entry.kind == "abandon")
-                tables.append([(url, 0, failed, 0) for url in entry.ghost])
-    return merge(*tables)
+    rows = ()
+    for position, entry in sorted(enumerate(state.entries), key=order_of):
+        if position in state.void:
+            continue
+        if entry.kind == "crawl":
+            rows = merge(rows, outcomes(entry.ghost), found(judge.web, entry.ghost))
+        elif entry.kind == "seed":
+            rows = merge(take_back(rows, entry.ghost), [(url, 0, 0, 0) for url in entry.ghost])
+        elif entry.kind == "reconsider":
+            rows = take_back(rows, entry.ghost)
+    return rows
+
+
+def order_of(numbered):
+    """What a turn has absorbed, up to `seen`, comes before the outcomes of its own cycle."""
+    position, entry = numbered
+    return entry.seen if entry.kind == "crawl" else position + 0.5
 
 
 def check_blocks(judge, look, state):
@@ -141,7 +149,8 @@ def check_blocks(judge, look, state):
                 raise Violation("routing", f"url {row[0]} stands in block {block}")
         pending = judge.slices(look, state, block, state.n, seen, len(state.entries))
         share = tuple(row for row in all_rows if block_of(web.keys[row[0]], state.n) == block)
-        if merge(rows, pending) != share:
+        decided = judge.decisions(look, state, seen, len(state.entries))
+        if merge(take_back(rows, decided), pending) != share:
             raise Violation("rows", f"block {block} holds {rows}, pending {pending}, should have {share}")
 
 

@@ -32,7 +32,7 @@ class Deletion:
     def cycle_removals(self, look, state, cycle, kept):
         """Of a cycle that is closed: plans always, the list and AUX once nobody needs them.
 
-        Pages of a committed cycle stay. An abandoned or void cycle leaves only its list.
+        Pages of a committed cycle stay. An abandoned or void cycle leaves nothing.
         """
         position, folder = state.closed[cycle], f"cycles/{cycle}"
         steps, left = [], 0
@@ -52,7 +52,7 @@ class Deletion:
             return False
         if stage == "fetcher":
             return kind == "crawl"
-        if kind not in (("abandon",) if stage == "scheduler" else ("crawl", "seed")):
+        if stage == "scheduler" or kind not in ("crawl", "seed", "reconsider"):
             return False
         return self.is_owed(look, state, position, kept)
 

@@ -64,9 +64,7 @@ class Fork:
                         yield from self.named(look, f"cycles/{entry.cycle}/{stage}")
 
     def stays_in_fork(self, entry, stage):
-        if stage == "scheduler":
-            return entry.kind == "abandon"
-        return entry.kind in ("crawl", "seed")
+        return stage != "scheduler" and entry.kind in ("crawl", "seed", "reconsider")
 
     def named(self, look, folder):
         """What the folder's manifest names, and then the manifest."""

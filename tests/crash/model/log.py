@@ -15,7 +15,7 @@ class Violation(Exception):
 
 
 class Entry(NamedTuple):
-    kind: str  # crawl, absorb, seed, grow, abandon
+    kind: str  # crawl, absorb, seed, grow, abandon, reconsider
     cycle: int
     block: int | None = None
     n: int | None = None  # grow only: the number of blocks from here on
@@ -23,7 +23,7 @@ class Entry(NamedTuple):
     generations: tuple = ()  # each a pair (block, cycle)
     seen: int = 0
     seed: str | None = None
-    # Not part of the protocol: the pages collected, the seeds, or the abandoned list. No process
+    # Not part of the protocol: the records of a cycle, the seeds, or what is reconsidered. No process
     # looks at it; it lets books.py work out from the log alone what the blocks must hold.
     ghost: tuple = ()
 
@@ -99,20 +99,26 @@ class Log:
         )  # fmt: skip
 
     def slices(self, look, state, block, n, first, last):
-        """Rows for a block in the entries [first, last): AUX, and abandoned lists as failed attempts."""
+        """Rows for a block in the AUX of the entries [first, last)."""
         tables = []
         for position in range(first, last):
-            if position in state.void:
+            if position in state.void or state.entries[position].kind == "reconsider":
                 continue
             table = self.offered(look, state.entries[position])
             tables.append([row for row in table if block_of(self.web.keys[row[0]], n) == block])
         return merge(*tables)
 
+    def decisions(self, look, state, first, last):
+        """The URLs whose failures were taken back in the entries [first, last), by a decision or by a seed."""
+        urls = set()
+        for position in range(first, last):
+            if position not in state.void and state.entries[position].kind in ("seed", "reconsider"):
+                urls |= {row[0] for row in self.offered(look, state.entries[position])}
+        return urls
+
     def offered(self, look, entry):
         """All rows that an entry holds for blocks to take; routed by key, so a split changes nothing."""
-        if entry.kind == "abandon":
-            return [(url, 0, 1, 0) for url in self.published(look, entry.cycle, "scheduler", "list")]
-        return self.published(look, entry.cycle, "verifier", "AUX")
+        return () if entry.kind == "abandon" else self.published(look, entry.cycle, "verifier", "AUX")
 
     def published(self, look, cycle, stage, name):
         """The content of a stage's file; nothing if the stage has no manifest, or no longer."""

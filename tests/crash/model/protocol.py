@@ -17,12 +17,13 @@ Where the design is terse, the model chose:
   the log in order; void entries are skipped. *Any* entry closes its cycle, a void one too.
 - An entry is void if its cycle has an entry, or its parent generation is not the live one of its
   block (or, for `grow`, if it does not make N one larger).
-- Pending for block j: rows with a key of j, of AUX (and of abandoned lists) of the entries
-  [seen of j, length of the log) that are not void. A missing AUX has no rows: the books must tell
-  whether it was deleted or lost.
-- An `abandon` entry closes its cycle for ever. Its list is routed by key like AUX, each URL as one
-  failed attempt, so that the children of a split share it; it is kept until they have seen it, and
-  a block that has one pending gets an absorb turn before its next list is made.
+- Pending for block j: rows with a key of j, of AUX of the entries [seen of j, length of the log)
+  that are not void. A missing AUX has no rows: the books must tell whether it was deleted or lost.
+- An `abandon` entry closes its cycle for ever and charges nobody. A cycle that has pages is not
+  abandoned: when its stage keeps dying it is held, and the next run tries again.
+- A URL that kills its fetcher is charged one failed attempt by the next one, which finds it as a suspect.
+- A `reconsider` entry comes from inbox/ as seeds do. Its keys are routed like AUX; a turn takes the
+  failed attempts of those URLs back before it adds the outcomes of its own cycle. A seed does that too.
 - A split is a cycle with a plan of its own; so its id and its folders are those of an open cycle
   and are resumed. A seed cycle has no plan: before its entry it is garbage.
 - An id has been given out when its plan is on the disk; the next one is 1 + the largest in log/ and
@@ -56,7 +57,7 @@ class Setting(NamedTuple):
     workers: int = 1  # cycles in flight
     list_max: int = 2
     attempts_max: int = 2
-    deaths_max: int = 2  # then a cycle is abandoned
+    deaths_max: int = 2  # then a cycle is abandoned, or held if it has pages
     segments_max: int = 2  # of text a generation, then they are rewritten as one
     keep: int = 1  # superseded generations of a block
     careful: bool = False  # does the supervisor look into the log when a stage has died?

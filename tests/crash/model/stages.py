@@ -6,7 +6,7 @@ The extractor is left out: it publishes a folder made from another folder, as th
 from .files import TORN
 from .log import Entry, whole
 from .supervisor import Generation, Verification
-from .web import block_of, found, merge
+from .web import block_of, charge, found, merge, outcomes, take_back
 
 
 class Stages:
@@ -44,12 +44,20 @@ class Stages:
             steps.append(("truncate", pages, len(kept)))
         steps += [("fsync", pages), ("sync", folder)]
         urls = whole(look, f"cycles/{cycle}/scheduler/list")
-        for url in urls:
+        wanted = [url for url in urls if url not in self.web.poison]
+        for url in wanted:
             if url not in kept:
                 steps += [("fetch", url), ("append", pages, url), ("fsync", pages)]
-        if self.web.poison.intersection(urls):
-            return (*steps, ("die",))
-        final = kept + tuple(url for url in urls if url not in kept)
+        final = kept + tuple(url for url in wanted if url not in kept)
+        for url in self.web.poison.intersection(urls):
+            if charge(url) in final:
+                continue
+            if not look.has(f"{folder}/suspect"):  # it is asked last and alone, and the fetcher dies of it
+                return (*steps, ("create", f"{folder}/suspect", url), ("die",))
+            steps += [("append", pages, charge(url)), ("fsync", pages)]
+            final += (charge(url),)
+        if look.has(f"{folder}/suspect"):
+            steps.append(("unlink", f"{folder}/suspect"))
         return (*steps, *self.seal(folder, (("pages", final),)))
 
     def verifier(self, look, cycle):
@@ -65,17 +73,20 @@ class Stages:
         out = found(self.web, pages)
         own = [row for row in out if block_of(self.web.keys[row[0]], n) == block]
         aux = tuple(row for row in out if block_of(self.web.keys[row[0]], n) != block)
-        rows = merge(
-            parent.rows,
-            [(url, 1, 0, 0) for url in pages],
-            own,
-            self.slices(look, state, block, n, parent.seen, p),
-        )
+        arrived = (own, self.slices(look, state, block, n, parent.seen, p))
+        rows = self.merge_turn(parent.rows, self.decisions(look, state, self.decided_from(parent), p), outcomes(pages), arrived)
         entry = Entry(plan.kind, cycle, block, None, (plan.parent,), ((block, cycle),), p, None, pages)
         steps = (("call", "publish_generation", cycle, Generation(cycle, block, n, p, rows, parent.text)),)
         if plan.kind == "crawl":
             steps += (("call", "publish", f"cycles/{cycle}/verifier", (("AUX", aux),)),)
         return (*steps, ("call", "commit", entry))
+
+    def merge_turn(self, rows, decided, happened, arrived):
+        """What operators took back comes before the outcomes of the cycle itself."""
+        return merge(take_back(rows, decided), happened, *arrived)
+
+    def decided_from(self, parent):
+        return parent.seen
 
     def publish_generation(self, look, cycle, made):
         """The turn's segment of text first: no folder of its own and no manifest says that it is whole.

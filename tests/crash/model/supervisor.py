@@ -9,7 +9,7 @@ whose entry nobody synced, the second commits a cycle twice.
 from typing import NamedTuple
 
 from .log import Entry
-from .web import victim
+from .web import take_back, victim
 
 
 class Plan(NamedTuple):
@@ -111,7 +111,8 @@ class Supervisor:
             if cycle in dead and cycle in state.closed and self.setting.careful:
                 out.append((("forget", cycle),))
             elif cycle in dead and deaths[cycle] >= self.setting.deaths_max:
-                out.append((("call", "abandon", cycle), ("forget", cycle)))
+                if not self.is_held(look, cycle):
+                    out.append((("call", "abandon", cycle), ("forget", cycle)))
             elif cycle in dead:
                 out.append((("spawn", cycle, dead[cycle]),))
             elif cycle not in running:
@@ -123,7 +124,14 @@ class Supervisor:
             out += self.turns(look, state, self.held(opened))
         if out or self.removals(look, state, opened):
             return [*out, (("call", "tidy", tuple(opened)),)]
+        if opened and all(cycle in dead and cycle not in running for cycle in opened):
+            return [(("stop",),)]  # every open cycle is held: the next run tries again
         return [(("wait",),)] if opened else [(("done",),)]
+
+    def is_held(self, look, cycle):
+        """A cycle that has pages is not abandoned when its stage keeps dying: it waits for the next run."""
+        pages = f"cycles/{cycle}/fetcher/pages"
+        return look.has(pages) and look.read(pages) != ()
 
     def held(self, opened):
         return {plan.block for plan in opened.values()}
@@ -164,20 +172,15 @@ class Supervisor:
         return victim(state.n) if max(sizes) > self.setting.rows_max else None
 
     def turn(self, look, state, block):
-        """crawl, absorb or nothing.
-
-        An abandoned list is absorbed before the next list is made: else the next list would be the
-        same, would kill the same stage, and no merge would ever come to count it.
-        """
+        """crawl, absorb or nothing."""
         generation, seen = state.live[block]
-        pending = self.slices(look, state, block, state.n, seen, len(state.entries))
-        if any(row[2] for row in pending) and self.absorbs_abandoned_first:
-            return "absorb"
-        if self.waiting(self.generation(look, generation).rows):
+        rows = self.generation(look, generation).rows
+        if self.waiting(rows):
             return "crawl"
-        return "absorb" if pending else None
-
-    absorbs_abandoned_first = True
+        if self.slices(look, state, block, state.n, seen, len(state.entries)):
+            return "absorb"
+        decided = self.decisions(look, state, seen, len(state.entries))
+        return "absorb" if take_back(rows, decided) != rows else None
 
     # What it does. Each looks first and syncs log/ after, so the sync covers all that it looked at.
 
@@ -200,12 +203,9 @@ class Supervisor:
         return (*self.sync_log(), *self.put_new(f"cycles/{cycle}/verifier.plan", fixed))
 
     def abandon(self, look, cycle):
-        """The list is part of what the entry says, so it is made sure of first."""
-        plan, urls, steps = look.read(f"cycles/{cycle}/plan"), (), ()
-        if look.has(f"cycles/{cycle}/scheduler/manifest"):
-            urls = look.read(f"cycles/{cycle}/scheduler/list")
-            steps = self.adopt(look, f"cycles/{cycle}/scheduler")
-        return (*steps, ("call", "commit", Entry("abandon", cycle, plan.block, ghost=urls)))
+        """Charges nobody: the list of the next cycle may have the same URLs."""
+        plan = look.read(f"cycles/{cycle}/plan")
+        return (("call", "commit", Entry("abandon", cycle, plan.block)),)
 
     # Seeds.
 
@@ -226,7 +226,7 @@ class Supervisor:
             return (("sync", "log"), ("unlink", f"inbox/{name}"))
         cycle = self.next_id(look, state)
         urls = look.read(f"inbox/{name}")
-        entry = Entry("seed", cycle, seed=name, ghost=urls)
+        entry = Entry("reconsider" if name.startswith("r") else "seed", cycle, seed=name, ghost=urls)
         aux = tuple((url, 0, 0, 0) for url in sorted(urls))
         return (
             ("mkdir", f"cycles/{cycle}"),

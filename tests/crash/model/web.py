@@ -13,8 +13,8 @@ BITS = 3  # of a domain key: enough for 8 domains and 8 blocks
 class Web(NamedTuple):
     keys: dict  # url: domain key
     links: dict  # url: the urls that its page names
-    seeds: dict  # inbox name: the urls in that file
-    poison: frozenset = frozenset()  # urls whose page kills the stage that reads it
+    seeds: dict  # inbox name: the urls in that file; a name that begins with r is a decision to reconsider them
+    poison: frozenset = frozenset()  # urls that kill the fetcher that asks them
 
 
 @lru_cache(maxsize=None)
@@ -46,8 +46,23 @@ def merge(*tables):
 
 
 def found(web, pages):
-    """The rows that these pages give: each link once a page."""
-    return merge(*(((target, 0, 0, 1),) for page in pages for target in web.links[page]))
+    """The rows that these records give: each link once a page."""
+    return merge(*(((target, 0, 0, 1),) for page in pages if page >= 0 for target in web.links[page]))
+
+
+def charge(url):
+    """The record of a URL that killed its fetcher; an answered one is the URL itself."""
+    return -1 - url
+
+
+def outcomes(pages):
+    """The rows that these records are for their own URLs: collected, or one failed attempt."""
+    return [(url, 1, 0, 0) if url >= 0 else (charge(url), 0, 1, 0) for url in pages]
+
+
+def take_back(rows, urls):
+    """The rows, those of these URLs without their failed attempts, unless they are collected."""
+    return tuple((url, collected, attempts if collected or url not in urls else 0, links) for url, collected, attempts, links in rows)
 
 
 def closure(web, urls):
@@ -85,10 +100,10 @@ LARGE = Web(
     links={0: (1, 2), 1: (0, 3), 2: (4, 0), 3: (1, 2, 4), 4: (3,)},
     seeds={"s0": (0,), "s1": (4, 1)},
 )
-# A page that kills its reader, in the half of block 0 that a split takes away.
+# A page that kills its fetcher, in the half of block 0 that a split takes away, and a decision to ask it again.
 POISONED = Web(
     keys={0: 0, 1: 7, 2: 3, 3: 5},
     links={0: (2,), 1: (3, 0), 2: (), 3: (1,)},
-    seeds={"s0": (2, 1)},
+    seeds={"s0": (2, 1), "r0": (2,), "r1": (2,), "r2": (2,)},
     poison=frozenset({2}),
 )

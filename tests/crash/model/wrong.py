@@ -151,7 +151,7 @@ class VoidAuxIsTaken(Protocol):
         return super().slices(look, state._replace(void=frozenset()), block, n, first, last)
 
 
-@caught("walks", "rows", seed=1)
+@caught("walks", "rows", seed=9)
 class AuxSeenBeforeCommit(Protocol):
     """Readers take every AUX that has a manifest."""
 
@@ -167,7 +167,7 @@ class AuxSeenBeforeCommit(Protocol):
 # Rule 3: plans.
 
 
-@caught("walks", "missing", seed=1)
+@caught("walks", "missing", seed=19)
 class PlanBeforeLogIsSynced(Protocol):
     def sync_log(self):
         return ()
@@ -231,7 +231,7 @@ class IdsFromLogAlone(Protocol):
 # Rule 8: start-up.
 
 
-@caught("walks", "refetched", "pages", "seen", seed=139)
+@caught("walks", "refetched", "pages", "seen", seed=384)
 class OpenCyclesNotSyncedAtStart(Protocol):
     def keep_open_cycles(self, look, state):
         return []
@@ -269,7 +269,7 @@ class SeedTakenAgain(Protocol):
         return False
 
 
-@caught("walks", "seeds", seed=18)
+@caught("walks", "seeds", seed=6)
 class SeedReportedBeforeInboxIsSynced(Protocol):
     def leave_seed(self, look, name, urls):
         return tuple(step for step in super().leave_seed(look, name, urls) if step[0] != "sync")

@@ -1,6 +1,8 @@
-"""Wrong variants of turns, growth, deletion, abandoning and forks (rules 4, 6, 7, 9, 12)."""
+"""Wrong variants of turns, growth, deletion, abandoning, decisions and forks (rules 4, 6, 7, 9, 10, 12)."""
 
+from .log import Entry
 from .protocol import Protocol
+from .web import merge, take_back
 from .wrong import caught
 
 # Rules 4 and 6: turns and growth.
@@ -18,7 +20,7 @@ class HeldBlockIsSplit(Protocol):
         return set()
 
 
-@caught("walks", "generation", "rows", seed=0)
+@caught("walks", "generation", "rows", seed=1)
 class HeldBlockIsSplitAndOrphanCounts(HeldBlockIsSplit):
     """Two mistakes: without the rule about parents that are not live the first costs rows."""
 
@@ -41,7 +43,7 @@ class ChildrenHaveSeenNothing(Protocol):
 # Rule 7: deletion.
 
 
-@caught("walks", "rows", seed=1)
+@caught("walks", "rows", seed=3)
 class DeletionBeforeLogIsSynced(Protocol):
     def sync_log_before_deletion(self):
         return ()
@@ -98,7 +100,7 @@ class GenerationOfOpenPlanIsDeleted(Protocol):
         return ()
 
 
-@caught("walks", "text", seed=0)
+@caught("walks", "text", seed=1)
 class TextDeletedWithItsBlock(Protocol):
     """Forgets that the other child of a split names the same segment."""
 
@@ -137,46 +139,55 @@ class TextWrittenAgain(Protocol):
 # Rule 9: trouble.
 
 
-@caught("kill then cut", "rows")
-class AbandonedListIsNotCounted(Protocol):
-    def offered(self, look, entry):
-        return () if entry.kind == "abandon" else super().offered(look, entry)
+@caught("walks", "rows", seed=175)
+class AbandonedListIsCharged(Protocol):
+    """Each URL of an abandoned list gets a failed attempt: a fault of the machine burns the frontier."""
 
-
-@caught("kill then cut", "rows")
-class AbandonedListIsDeletedAtOnce(Protocol):
-    def stays(self, look, state, position, stage, kept):
-        return stage != "scheduler" and super().stays(look, state, position, stage, kept)
-
-
-@caught("walks", "rows", seed=7)
-class AbandonedListIsCountedByBlockNumber(Protocol):
-    """A child of a split does not see the list of the block that it was part of."""
-
-    def slices(self, look, state, block, n, first, last):
-        foreign = {
-            position
-            for position, entry in enumerate(state.entries)
-            if entry.kind == "abandon" and entry.block != block
-        }
-        return super().slices(look, state._replace(void=state.void | foreign), block, n, first, last)
-
-
-@caught("walks", "endless", seed=1)
-class AbandonedListWaitsForNextCrawl(Protocol):
-    absorbs_abandoned_first = False
-
-
-@caught("kill then cut", "rows")
-class AbandonedListIsNotSynced(Protocol):
     def abandon(self, look, cycle):
-        return super().abandon(look, cycle)[-1:]
+        plan, urls, steps = look.read(f"cycles/{cycle}/plan"), (), ()
+        if look.has(f"cycles/{cycle}/scheduler/manifest"):
+            urls = look.read(f"cycles/{cycle}/scheduler/list")
+            steps = self.adopt(look, f"cycles/{cycle}/scheduler")
+        failed = (("AUX", tuple((url, 0, 1, 0) for url in urls)),)
+        return (*steps, ("call", "publish", f"cycles/{cycle}/verifier", failed), ("call", "commit", Entry("abandon", cycle, plan.block)))
+
+    def offered(self, look, entry):
+        return self.published(look, entry.cycle, "verifier", "AUX")
+
+
+@caught("kill then cut", "refetched")
+class CycleWithPagesIsAbandoned(Protocol):
+    def is_held(self, look, cycle):
+        return False
+
+
+# Rule 10: decisions.
+
+
+@caught("walks", "rows", seed=1)
+class DecisionAfterOutcomes(Protocol):
+    """A failure of the cycle that absorbs the decision is forgotten with the earlier ones."""
+
+    def merge_turn(self, rows, decided, happened, arrived):
+        return take_back(merge(rows, happened, *arrived), decided)
+
+
+@caught("walks", "rows", seed=19)
+class DecisionTakenTwice(Protocol):
+    def decided_from(self, parent):
+        return 0
+
+
+@caught("walks", "rows", seed=1)
+class DecisionDeletedAtOnce(Protocol):
+    def stays(self, look, state, position, stage, kept):
+        return state.entries[position].kind != "reconsider" and super().stays(look, state, position, stage, kept)
 
 
 # Rule 12: forks.
 
 
-@caught("walks", "missing", seed=18)
+@caught("walks", "missing", seed=19)
 class ForkLinksOpenCycles(Protocol):
     def forked_files(self, look, state):
         yield from super().forked_files(look, state)

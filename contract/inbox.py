@@ -1,0 +1,85 @@
+"""What a file of inbox/ becomes: the table of a seed or reconsider cycle, with a copy of the file beside it.
+
+The table is a function of the plan and the copy, so that a damaged one can be made again.
+"""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from contract import aux_rows, names
+from contract.accumulators import SEED_CASH
+from contract.canonical import Canonical
+from contract.crawl_folder import CrawlFolder
+from contract.log import RECONSIDER, SEED
+from contract.plan import Plan
+from contract.seeds import parse_lines, read_lines
+from contract.tables import AUX, AUX_DISTINCT, ORDER, RECONSIDERED
+from contract.url import Keys, server_of
+from storage.errors import Damaged, UnknownFormat
+from storage.publish import FORMAT, encode_json, publishing
+from storage.tables import column, footer_digest, read_table, write_table
+
+DECISION_SUFFIX = ".parquet"  # of a file that bin/reconsider left; any other name holds seeds
+
+
+def kind_of(name: str) -> str:
+    """What a file of inbox/ of this name asks for."""
+    return RECONSIDER if name.endswith(DECISION_SUFFIX) else SEED
+
+
+def publish_taken(crawl: CrawlFolder, out: Path, plan: Plan, source: Path) -> dict:
+    """Publishes below `out` what the plan's cycle takes in from the file `source`; returns the counts."""
+    folder = out / names.cycle(plan.cycle) / names.VERIFIER
+    counts = {"kind": plan.kind, "cycle": plan.cycle}
+    if plan.kind == SEED:
+        table, bad = read_seeds(source, crawl.keys(), Canonical(plan.config.url))
+        counts |= {"new": len(table), "bad_lines": bad}
+    else:
+        table = read_decision(source)
+        servers = int(column(table, "is_server").sum())
+        counts |= {"urls": len(table) - servers, "servers": servers}
+    with publishing(folder) as manifest:
+        shutil.copyfile(source, folder / names.taken_in(plan.inbox))
+        path = folder / (names.AUX if plan.kind == SEED else names.RECONSIDERED)
+        write_table(path, table, AUX_DISTINCT if plan.kind == SEED else ())
+        (folder / names.REPORT).write_bytes(encode_json({"format": FORMAT, **counts}))
+        manifest |= {
+            "stage": names.VERIFIER, "cycle": plan.cycle, "counts": counts,
+            "aux": {**aux_rows.summarise(column(table, "domain_key")), "footer": footer_digest(path)},
+        }
+    return counts
+
+
+def read_seeds(path: Path, keys: Keys, canonical: Canonical) -> tuple[pa.Table, int]:
+    """The distinct URLs of a file as rows of AUX, sorted by (domain key, URL key), and how many lines were bad."""
+    with open(path, "rb") as stream:
+        lines = list(parse_lines(read_lines(stream)))
+    urls = sorted({canonical.fold(line.url) for line in lines if line.url})  # as links are, or both would be asked for
+    servers = [keys.server(server_of(url)) for url in urls]
+    table = pa.table({
+        "domain_key": pa.array([server.domain_key for server in servers], pa.uint64()),
+        "url_key": pa.array([keys.of(url) for url in urls], pa.uint64()),
+        "server_key": pa.array([server.key for server in servers], pa.uint64()),
+        "url": pa.array(urls, pa.string()),
+        "depth": np.zeros(len(urls), np.uint8), "links_in": np.zeros(len(urls), np.uint32),
+        "cash": np.full(len(urls), SEED_CASH, np.uint64),
+    }, schema=AUX)
+    return sort_by_keys(table), sum(bool(line.problem) for line in lines)
+
+
+def read_decision(path: Path) -> pa.Table:
+    """The rows that bin/reconsider left, in order; Damaged where they are not in order."""
+    try:
+        table = read_table(path, RECONSIDERED)
+    except UnknownFormat as error:  # somebody else's file: set aside, or it would stop every run
+        raise Damaged(path, str(error)) from None
+    if not sort_by_keys(table).equals(table):
+        raise Damaged(path, "expected rows sorted by domain key and URL key, found others")
+    return table
+
+
+def sort_by_keys(table: pa.Table) -> pa.Table:
+    return table.take(pa.array(np.lexsort([column(table, name) for name in reversed(ORDER)])))

@@ -1,0 +1,49 @@
+"""Lines that fit a terminal: broken between words at its width; in a pipe or a file, lines stay whole."""
+
+import os
+import sys
+import textwrap
+from typing import TextIO
+
+WIDTH = 80  # of a terminal that does not say
+WIDTH_MIN = 40  # a narrower one breaks lines by itself
+
+
+def width_of(stream: TextIO | None) -> int | None:
+    """The columns of the terminal behind the stream, none where it is no terminal."""
+    try:
+        if stream is None or not stream.isatty():
+            return None
+        return max(os.get_terminal_size(stream.fileno()).columns or WIDTH, WIDTH_MIN)
+    except (OSError, ValueError):  # it is closed, or has no size
+        return None
+
+
+def say(text: str, stream: TextIO | None = None, indent: int = 2) -> None:
+    """Prints the text, on standard output unless another stream is named, so that it fits."""
+    stream = stream or sys.stdout
+    print(fit(text, width_of(stream), indent), file=stream, flush=True)
+
+
+def fit(text: str, width: int | None, indent: int = 2) -> str:
+    """The text with each line that is too long broken between words; what follows is indented. Words can be copied whole."""
+    if width is None:
+        return text
+    wrapper = textwrap.TextWrapper(width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(line if len(line) <= width else wrapper.fill(line) for line in text.split("\n"))
+
+
+def fit_manual(manual: str, width: int | None) -> str:
+    """The manual of a command with its paragraphs filled anew; indented lines, which are examples and tables, stay."""
+    if width is None or max(map(len, manual.splitlines()), default=0) <= width:
+        return manual
+    lines: list[str] = []
+    joins = False
+    for line in manual.splitlines():
+        is_text = bool(line) and not line.startswith(" ")
+        if is_text and joins:
+            lines[-1] += f" {line}"
+        else:
+            lines.append(line)
+        joins = is_text
+    return fit("\n".join(lines), width, 0)

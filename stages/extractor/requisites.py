@@ -1,0 +1,44 @@
+"""Requisites: what a page needs to be shown, such as images, styles and scripts, also where they lie on other hosts.
+
+They are links of the kinds that [extractor] requisites names. The accept_ lists say which pages are wanted and do not
+judge requisites; rules that reject, and traps, do. The answer for a requisite has requisites of its own, as a style has
+fonts; where it redirects, its target is one.
+"""
+
+from dataclasses import replace
+
+from contract.config import Config
+from contract.config import Scope as ScopeConfig
+from contract.url import Keys, extension_of
+from stages.extractor.document import REDIRECT, bits_of
+from stages.extractor.scope import HOPS_UNLIMITED, Scope
+
+HOPS_MORE = 5  # of a requisite, beyond hops_max: a redirect, a style, the style that it imports, a redirect, a font
+OF_NO_PAGE = frozenset(ScopeConfig().reject_extensions)
+
+
+class Requisites:
+    """`pages` is the scope that judges all other links."""
+
+    def __init__(self, config: Config, pages: Scope, keys: Keys, year: int):
+        self._kinds = bits_of(config.extractor.requisites)
+        self._pages = pages
+        self._scope = Scope(widen(config.scope), keys, year)
+
+    def kinds_from(self, url: str, depth: int) -> int:
+        """Kinds, as bits, of links to requisites from the answer for `url`, which is so many hops from a seed.
+
+        A URL was fetched as a requisite where it is no seed and either out of scope or, by its extension, no page.
+        """
+        is_requisite = self._kinds and depth > 0 and (extension_of(url) in OF_NO_PAGE or self._pages.judge(url))
+        return self._kinds | 1 << REDIRECT if is_requisite else self._kinds
+
+    def judge(self, url: str, page_url: str, depth: int) -> str:
+        """The rule that a URL breaks as a requisite of a page, or nothing."""
+        return self._scope.judge_link(url, page_url, depth)
+
+
+def widen(config: ScopeConfig) -> ScopeConfig:
+    """The scope of requisites: on all hosts, and some hops beyond the last page."""
+    return replace(config, accept_suffixes=(), accept_domains=(), accept_surts=(), accept_patterns=(),
+                   hops_max=min(config.hops_max + HOPS_MORE, HOPS_UNLIMITED))

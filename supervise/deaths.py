@@ -1,0 +1,45 @@
+"""A stage that keeps dying: when that is the machine's fault, and what is said of it. A URL is never charged for it."""
+
+import resource
+import signal
+from collections.abc import Iterable
+
+import psutil
+
+from contract.units import size
+
+
+class Deaths:
+    """Which stage died through all its retries last. Twice in a row the same one, whatever the blocks: the machine is at fault."""
+
+    def __init__(self):
+        self._last = ""
+
+    def note_success(self, stage: str) -> None:
+        if stage == self._last:
+            self._last = ""
+
+    def note_death(self, stage: str) -> bool:
+        """Counts a stage that died through all its retries; true where the machine is at fault."""
+        is_again = stage == self._last
+        self._last = stage
+        return is_again
+
+
+def name_exit(code: int) -> str:
+    """How a process ended, in words."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {-code} ({signal.Signals(-code).name})"
+    except ValueError:
+        return f"signal {-code}"
+
+
+def describe_machine(last_lines: Iterable[str]) -> str:
+    """What may explain deaths: the last lines that the stage printed, and memory."""
+    said = "; ".join(line.strip() for line in last_lines if line.strip())
+    largest_bytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+    memory = psutil.virtual_memory()
+    return (f"last lines: {said or 'none'}; memory: the largest stage used {size(largest_bytes)}, "
+            f"{size(memory.available)} of {size(memory.total)} are available now")

@@ -1,0 +1,28 @@
+"""A cycle whose plan.json is lost or damaged: its work goes to corrupt/ and its id is used up, so that neither is lost silently.
+
+The entry comes first: a crash in between leaves a folder that the next start recognises, for its entry is an abandon
+and its plan is missing.
+"""
+
+from pathlib import Path
+
+from contract import names
+from contract.crawl_folder import set_aside
+from contract.log import ABANDON, Entry, commit
+from storage.publish import sync_folder
+from supervise.books import Books
+
+
+def set_cycle_aside(books: Books, cycle: int, reason: str) -> Path | None:
+    """Moves the folder of a cycle without a readable plan, and what it made of a generation, to corrupt/; returns where to."""
+    if cycle not in books.log.cycles:
+        commit(books.path, Entry(ABANDON, cycle, books.log.blocks, reason=reason))
+        books.refresh()
+    folder = books.path / names.cycle(cycle)
+    made = [books.path / names.generation(block, cycle) for block in range(books.log.blocks + 1)]
+    for path in (*made, books.path / names.TEXT / names.segment(cycle)):
+        if path.exists() and not folder.is_symlink():
+            path.rename(folder / "-".join(path.relative_to(books.path).parts))
+            sync_folder(folder)
+            sync_folder(path.parent)
+    return set_aside(books.path, folder, reason)

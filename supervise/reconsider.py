@@ -1,0 +1,142 @@
+"""reconsider: takes back what a crawl decided about URLs and servers, so that they are asked again.
+
+  bin/reconsider [--crawl DIR] URL...           these URLs
+  bin/reconsider --server www.example.br        a server, or all servers of a host
+  bin/reconsider --domain example.br            all servers of a registered domain
+  bin/reconsider --given-up                     what was given up, URLs and servers
+  bin/reconsider --refused                      what robots.txt or a rule refused
+  bin/reconsider --backed-off                   servers that wait because they failed
+  bin/reconsider --reason connection_refused    URLs and failing servers whose last failure has this reason
+
+--server and --domain limit the options below them: --domain example.br --refused takes back the refusals
+of that domain. Several of the options below add up. Without one of them, everything of the server or domain is
+reconsidered. --server, --domain and --reason may be repeated.
+
+A URL that is reconsidered waits again and has no failed attempts; its server has no failures and is due at once,
+except for the time that it asked for itself, and its robots.txt is asked again. A server that is
+reconsidered takes the URLs with it that were given up. Collected URLs stay collected. The decision waits in
+inbox/ like seeds, so a running crawl need not be stopped; each block absorbs it in its next turn.
+Rules still hold: a URL that robots.txt or [scope] refuses today is refused again.
+
+Example: bin/reconsider --crawl brazil --domain example.br --given-up
+"""
+
+import argparse
+import os
+import secrets
+import shlex
+import sys
+import time
+from pathlib import Path
+
+from contract import names
+from contract.canonical import Canonical
+from contract.command import make_parser, run
+from contract.crawl_config import read_crawl_config
+from contract.crawl_folder import CrawlFolder, open_folder
+from contract.errors import EX_DATAERR, TryLater, Usage
+from contract.inbox import DECISION_SUFFIX
+from contract.lines import say
+from contract.log import replay
+from contract.seeds import parse_lines
+from contract.tables import RECONSIDERED
+from contract.units import count
+from contract.url import NotCanonical, canonicalise, host_named, server_of
+from storage.errors import Damaged
+from storage.publish import ASIDE, make_folder, sync_file, sync_folder
+from storage.tables import TableWriter
+from supervise.books import now_ms
+from supervise.selection import Selection, Wanted
+
+NAME = "reconsider"
+LOOKS = 3  # a run may delete a generation while it is read: then the log has a newer one
+
+
+def main() -> int:
+    parser = make_parser(NAME, __doc__)
+    parser.add_argument("urls", nargs="*", metavar="URL")
+    parser.add_argument("--server", action="append", default=[], metavar="SERVER", help="scheme://host[:port], or a host")
+    parser.add_argument("--domain", action="append", default=[], metavar="DOMAIN", help="a registered domain")
+    parser.add_argument("--reason", action="append", default=[], metavar="REASON", help="a reason, as bin/why prints it")
+    parser.add_argument("--given-up", action="store_true", help="URLs and servers that were given up")
+    parser.add_argument("--refused", action="store_true", help="URLs that robots.txt or a rule refused")
+    parser.add_argument("--backed-off", action="store_true", help="servers that wait because they failed")
+    arguments = parser.parse_args()
+    crawl = open_folder(arguments.crawl)
+    wanted = read_wanted(arguments, crawl.path)
+    path, selection = select(crawl, wanted)
+    for note in selection.notes:
+        say(f"{NAME}: {note}", sys.stderr)
+    if path is None:
+        print("nothing to reconsider")
+        return EX_DATAERR if selection.notes else 0
+    say(f"{count(selection.urls, 'URL')} and {count(selection.servers, 'server')} left in {path}; the next turn of each block takes them in\n"
+        f"next: bin/run-cycle --crawl {shlex.quote(str(crawl.path))}")
+    return 0
+
+
+def read_wanted(arguments: argparse.Namespace, crawl: Path) -> Wanted:
+    canonical = Canonical(read_crawl_config(crawl).url)
+    lines = list(parse_lines((number, os.fsencode(text)) for number, text in enumerate(arguments.urls, 2)))
+    if bad := [line.problem for line in lines if line.problem]:
+        raise Usage(f"expected URLs: {bad[0]}")
+    wanted = Wanted(
+        tuple(dict.fromkeys(canonical.fold(line.url) for line in lines)), frozenset(map(read_server, arguments.server)),
+        frozenset(map(read_host, arguments.domain)), frozenset(arguments.reason), arguments.given_up, arguments.refused, arguments.backed_off,
+    )
+    if wanted == Wanted():
+        raise Usage(f"say what to reconsider: URLs, or an option such as --given-up (see bin/{NAME} --help)")
+    return wanted
+
+
+def read_server(text: str) -> str:
+    try:
+        return server_of(canonicalise(text)) if "://" in text else host_named(text)
+    except NotCanonical:
+        raise Usage(f"--server {text}: expected scheme://host[:port], or a host") from None
+
+
+def read_host(text: str) -> str:
+    try:
+        return host_named(text)
+    except NotCanonical:
+        raise Usage(f"--domain {text}: expected the name of a domain") from None
+
+
+def select(crawl: CrawlFolder, wanted: Wanted) -> tuple[Path | None, Selection]:
+    """Leaves the decision in inbox/; returns its path, none where it is empty, and what was selected."""
+    for _ in range(LOOKS):
+        log = replay(crawl.path, crawl.blocks_first)
+        selection = Selection(crawl, log, wanted, now_ms())
+        try:
+            return leave(crawl.path, selection), selection
+        except (Damaged, FileNotFoundError) as error:
+            if replay(crawl.path, crawl.blocks_first).length == log.length:
+                raise
+            failure = error
+    raise TryLater(f"{failure}: a run changes the crawl while it is read; try again")
+
+
+def leave(crawl: Path, selection: Selection) -> Path | None:
+    """By rename, so that whoever looks into inbox/ finds whole files only."""
+    folder = crawl / names.INBOX
+    make_folder(folder)
+    name = f"{time.time_ns()}-{secrets.token_hex(4)}{DECISION_SUFFIX}"
+    aside = folder / f"{ASIDE}{name}"
+    try:
+        writer = TableWriter(aside, RECONSIDERED)
+        for table in selection.tables():
+            writer.append(table)
+        writer.close()
+        if not selection.urls + selection.servers:
+            return None
+        sync_file(aside)
+        aside.rename(folder / name)
+        sync_folder(folder)
+        return folder / name
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    run(main, NAME)

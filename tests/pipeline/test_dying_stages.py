@@ -1,0 +1,131 @@
+"""Stages that keep dying: no URL is charged, pages are kept, and where the machine is at fault the run ends with exit 75."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+
+import pytest
+
+from contract import names
+from contract.log import ABANDON, CRAWL, replay
+from tests.pipeline.judge import assert_truth
+from tests.pipeline.test_supervisor import Crawl, find_stage, has_died, wait_for
+
+SERVERS = 4
+
+
+@pytest.fixture
+def crawl(tmp_path, synthetic_web) -> Crawl:
+    return Crawl(tmp_path, *synthetic_web(8, SERVERS), servers=SERVERS)
+
+
+class Killer:
+    """Kills every process of one stage that a supervisor starts, as an out-of-memory killer would, at most `most` times."""
+
+    def __init__(self, process: subprocess.Popen, stage: str, most: int = 100):
+        self._process, self._stage, self._most = process, stage, most
+        self.kills = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while self._process.poll() is None and self.kills < self._most:
+            child = find_stage(self._process, self._stage)
+            if child:
+                child.kill()
+                self.kills += 1
+                while self._process.poll() is None and not has_died(child):
+                    threading.Event().wait(0.01)
+            threading.Event().wait(0.005)
+
+    def join(self) -> None:
+        self._thread.join()
+
+
+def run_killing(crawl: Crawl, stage: str, *command, most: int = 100) -> tuple[int, str, int]:
+    """Exit code, standard error, and how often the stage was killed."""
+    process = subprocess.Popen(crawl.command(*command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    killer = Killer(process, stage, most)
+    _, errors = process.communicate()
+    killer.join()
+    return process.returncode, errors, killer.kills
+
+
+def status(crawl: Crawl) -> dict:
+    return json.loads(crawl.run("status", "--json").stdout)
+
+
+def test_when_every_fetcher_is_killed_the_run_ends_and_nothing_is_lost(crawl):
+    code, errors, kills = run_killing(crawl, names.FETCHER, "crawl", "--until-done")
+    assert code == 75, errors
+    assert "the fetcher died 4 times, last by signal 9 (SIGKILL), in two cycles in a row" in errors, errors
+    assert "last lines:" in errors and "are available now" in errors and "Traceback" not in errors
+    assert kills == 8
+    assert status(crawl)["states"].get("given_up", 0) == 0, "a fault of the machine is charged to nobody"
+    crawl.goes_on("--until-done")
+    assert_truth(crawl.path, crawl.web)
+
+
+def test_when_every_verifier_is_killed_its_block_waits_for_the_next_run(crawl):
+    """The one block that has something to do cannot take its seeds in: no other cycle can die."""
+    code, errors, kills = run_killing(crawl, names.VERIFIER, "crawl", "--until-done")
+    assert code == 75 and kills == 4, errors
+    assert "waits for the next run: the verifier died 4 times, last by signal 9 (SIGKILL)" in errors
+    crawl.goes_on()
+
+
+def test_a_cycle_that_has_pages_is_held_and_the_next_run_resumes_it(crawl):
+    assert crawl.run("run-cycle", "--stop-after", names.FETCHER).returncode == 0
+    cycle = crawl.open_cycle()
+    code, errors, kills = run_killing(crawl, names.EXTRACTOR, "run-cycle", most=4)
+    assert kills == 4
+    assert f"cycle {cycle} of block" in errors and "is held for the rest of this run: the extractor died 4 times" in errors, errors
+    assert code == 75, "work waits for the next run"
+    shown = crawl.run("status")
+    assert f"held      cycle {cycle} waits for the next run" in shown.stdout and shown.returncode == 0, shown.stdout
+    assert ABANDON not in [entry.kind for entry in replay(crawl.path, 2).entries]
+    resumed = crawl.run("run-cycle")
+    assert resumed.returncode == 0 and f"cycle {cycle} done" in resumed.stdout, resumed.stderr
+    assert "held  " not in crawl.run("status").stdout
+    crawl.goes_on()
+
+
+def test_a_cycle_without_pages_is_abandoned_and_its_urls_are_listed_again(crawl):
+    code, errors, kills = run_killing(crawl, names.SCHEDULER, "run-cycle", most=4)
+    assert kills == 4 and code == 0, errors
+    assert "abandoned, no URL is charged: the scheduler died 4 times" in errors
+    kinds = [entry.kind for entry in replay(crawl.path, 2).entries]
+    assert ABANDON in kinds and CRAWL in kinds, "the same command went on with the next cycle"
+    crawl.goes_on()
+
+
+def test_drop_open_charges_nobody_and_keeps_pages(crawl, tmp_path):
+    assert "no cycle is open" in crawl.run("run-cycle", "--drop-open").stderr
+    assert crawl.run("run-cycle", "--stop-after", names.FETCHER).returncode == 0
+    cycle = crawl.open_cycle()
+    assert crawl.run("run-cycle", "--drop-open", str(cycle + 5)).returncode == 64
+    dropped = crawl.run("run-cycle", "--drop-open")
+    assert dropped.returncode == 0 and f"cycle {cycle} dropped, no URL is charged; its pages stay" in dropped.stdout, dropped.stderr
+    folder = dropped.stdout.split("bin/extractor ")[1].split()[0]
+    assert status(crawl)["open"] == [] and status(crawl)["entries"]["abandon"] == 1
+    crawl.goes_on("--until-done")
+    assert_truth(crawl.path, crawl.web)
+    read = crawl.run("extractor", folder, "--out", tmp_path / "tables")
+    assert read.returncode == 0 and (tmp_path / "tables" / names.METADATA).exists(), read.stderr
+
+
+def test_drop_open_keeps_pages_that_were_not_published(crawl):
+    process = subprocess.Popen(crawl.command("run-cycle"), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    pages = wait_for(lambda: list(crawl.path.glob(f"{names.CYCLES}/*/{names.FETCHER}/{names.PAGES}/*")), "a file of pages")
+    fetcher = wait_for(lambda: find_stage(process, names.FETCHER), "the fetcher") if process.poll() is None else None
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    if fetcher:
+        wait_for(lambda: has_died(fetcher), "the fetcher to end")
+    if not status(crawl)["open"]:
+        pytest.skip("the cycle was over before it could be stopped")
+    assert crawl.run("run-cycle", "--drop-open").returncode == 0
+    crawl.goes_on()
+    assert pages[0].exists() and os.path.getsize(pages[0])
