@@ -13,7 +13,7 @@ from contract import names, warc
 from stages.fetcher.descriptors import DESCRIPTORS_SPARE
 from synthweb.latency import LatencyServers
 from tests.unit.test_fetcher_lab import (
-    NO_ROBOTS, PATIENCE_S, ROOT, RawServer, fetch, finals_in, ok, outcome_of, override, run_fetcher,
+    NO_ROBOTS, PATIENCE_S, ROOT, Gathered, RawServer, fetch, finals_in, ok, outcome_of, override, pages_of, run_fetcher,
 )
 
 HOSTS = {"one.test": "127.0.0.1"}
@@ -158,7 +158,7 @@ def test_a_low_limit_on_open_files_lowers_what_is_kept_as_well(tmp_path):
     """Connections at rest are open files too; without room for them URLs fail, and then page files."""
     room = 8
     hosts = {f"h{number}.test": f"127.0.0.{number + 1}" for number in range(150)}
-    with RawServer(lambda seen: NO_ROBOTS if seen.target == "/robots.txt" else ok(), "0.0.0.0") as server:
+    with RawServer(Gathered(room, pages_of({"/0": ok(), "/1": ok()})), "0.0.0.0") as server:
         urls = [f"http://{name}:{server.port}/{number}" for number in range(2) for name in hosts]
         (tmp_path / "hosts").write_text("".join(f"{address} {name}\n" for name, address in hosts.items()))
         (tmp_path / "urls.txt").write_text("\n".join(urls))

@@ -12,7 +12,7 @@ import pytest
 
 from stages.fetcher.slots import FileSlots, network_of, slot_of
 from tests.unit.test_fetcher_lab import (
-    NO_ROBOTS, PATIENCE_S, ROOT, Connections, RawServer, fetch, finals_in, ok, outcome_of,
+    NO_ROBOTS, PATIENCE_S, ROOT, Connections, Gathered, RawServer, fetch, finals_in, ok, outcome_of,
 )
 
 HOSTS = {"one.test": "127.0.0.1"}
@@ -24,14 +24,18 @@ def answer_plain(seen):
 
 def test_never_more_connections_than_allowed_those_at_rest_included(tmp_path):
     hosts = {f"h{number}.test": f"127.0.0.{number + 1}" for number in range(24)}
-    with RawServer(answer_plain, "0.0.0.0", dwell_s=0.02) as server:
-        urls = [f"http://{name}:{server.port}/{number}" for number in range(3) for name in hosts]
-        result = fetch(tmp_path / "out", urls, hosts, connections_max=5, delay_s=0.05)
-        assert result.counts["answered"] == len(urls) and result.counts["failed"] == 0, "a full budget makes URLs wait, never fail"
-        assert server.connections.most == 5 and server.busy_most > 1
-        fetch(tmp_path / "more", urls, hosts, connections_max=40, delay_s=0.2)
+    with RawServer(Gathered(5, answer_plain), "0.0.0.0") as server:
+        result = fetch(tmp_path / "out", urls_at(server, hosts), hosts, connections_max=5, delay_s=0.05)
+        assert result.counts["answered"] == 3 * len(hosts), "a full budget makes URLs wait, never fail"
+        assert result.counts["failed"] == 0 and server.connections.most == 5
+    with RawServer(Gathered(len(hosts), answer_plain), "0.0.0.0") as server:
+        fetch(tmp_path / "more", urls_at(server, hosts), hosts, connections_max=40, delay_s=0.05)
         assert server.connections.most == len(hosts), "with room, every host has one"
         assert Counter(server.connections.most_of_address.values()) == {1: len(hosts)}
+
+
+def urls_at(server: RawServer, hosts: dict[str, str]) -> list[str]:
+    return [f"http://{name}:{server.port}/{number}" for number in range(3) for name in hosts]
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])

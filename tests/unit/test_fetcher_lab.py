@@ -5,12 +5,13 @@ import os
 import re
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,7 @@ from storage.publish import make_folder
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 20.0  # what a test waits for at most; it is never reached where all is well
 NO_REVISIT = {"revisit": False, "etag": "", "last_modified": "", "payload_digest": "", "fetched_at_ms": 0, "cash_taken": 0}  # columns of a list
+ESTABLISHED = 1  # TCP_ESTABLISHED of the kernel
 NO_ROBOTS = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -61,33 +63,77 @@ class Seen:
 
 
 class Connections:
-    """How many connections servers had open at once, as the kernel tells: one that the client has closed does not count,
-    even where the server has not looked yet."""
+    """How many connections servers had open at once; never too many, on a busy machine perhaps too few.
+
+    The server's ends alone would show too many: the kernel may deliver the FIN of a closed connection after the next
+    connection. So each new maximum is counted again by the client's ends, which change as the client closes them: one that
+    is open now was open when the newest one was made."""
 
     def __init__(self):
         self._lock = threading.Lock()
-        self._open: list[tuple[str, socket.socket]] = []
+        self._open: list[socket.socket] = []
         self.most = 0
         self.most_of_address: Counter[str] = Counter()
 
     def note(self, connection: socket.socket) -> None:
         """Takes a connection that was accepted; the server gives it back to forget() before it closes it."""
         with self._lock:
-            self._open.append((connection.getsockname()[0], connection))
-            counts = Counter(address for address, known in self._open if is_established(known))
-            self.most = max(self.most, counts.total())
-            self.most_of_address |= counts
+            self._open.append(connection)
+            established = [known for known in self._open if is_established(known)]
+            counts = count_addresses(established)
+            if counts.total() > self.most or not counts <= self.most_of_address:
+                ends = read_client_ends()
+                counts = count_addresses(known for known in established if known is connection or client_end(known) in ends)
+                self.most = max(self.most, counts.total())
+                self.most_of_address |= counts
 
     def forget(self, connection: socket.socket) -> None:
         with self._lock:
-            self._open = [(address, known) for address, known in self._open if known is not connection]
+            self._open = [known for known in self._open if known is not connection]
+
+
+def count_addresses(connections: Iterable[socket.socket]) -> Counter[str]:
+    return Counter(connection.getsockname()[0] for connection in connections)
 
 
 def is_established(connection: socket.socket) -> bool:
     try:
-        return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == 1  # tcpi_state, tcp(7)
+        return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == ESTABLISHED  # tcpi_state, tcp(7)
     except OSError:
         return False  # closed by the test's own answer, or gone on as TLS
+
+
+def client_end(connection: socket.socket) -> tuple[str, str]:
+    """The client's address and the server's, as /proc/net/tcp writes them."""
+    return tuple(f"{kernel_hex(connection.family, host)}:{port:04X}"
+                 for host, port in (connection.getpeername()[:2], connection.getsockname()[:2]))
+
+
+def kernel_hex(family: int, host: str) -> str:
+    """The address in words of 32 bits, each in the byte order of this machine, as proc_net_tcp shows it."""
+    packed = socket.inet_pton(family, host)
+    return "".join(f"{word:08X}" for word in struct.unpack(f"={len(packed) // 4}I", packed))
+
+
+def read_client_ends() -> set[tuple[str, str]]:
+    """Both addresses of every established socket of this network namespace."""
+    rows = [line.split() for table in ("tcp", "tcp6") for line in Path("/proc/net", table).read_text().splitlines()[1:]]
+    return {(row[1], row[2]) for row in rows if int(row[3], 16) == ESTABLISHED}
+
+
+class Gathered:
+    """Holds the first answers back until `count` requests wait for theirs; from then on each is answered at once."""
+
+    def __init__(self, count: int, answer: Callable[["Seen"], bytes]):
+        self._barrier = threading.Barrier(count)
+        self._answer = answer
+        self._is_over = False
+
+    def __call__(self, seen: "Seen") -> bytes:
+        if not self._is_over:
+            self._barrier.wait(PATIENCE_S)
+            self._is_over = True
+        return self._answer(seen)
 
 
 class RawServer:
