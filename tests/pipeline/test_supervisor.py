@@ -19,6 +19,7 @@ from synthweb import Web
 from tests.pipeline.judge import ROOT, assert_truth
 
 WEB_SEED, WEB_SERVERS = 8, 14
+HASH_SEED = 0  # puts servers into both blocks, of 4 as of 14
 WITHIN_S = 60
 
 
@@ -27,7 +28,7 @@ class Crawl:
         self.path, self.state, self.settings = folder / "crawl", state, folder / "pipeline.toml"
         self.web = Web(WEB_SEED, servers, port)
         self.settings.write_text(SETTINGS.format(hosts=state / "hosts"))
-        create(self.path, 2)
+        create(self.path, 2, HASH_SEED)
         leave(self.path, self.web.seeds())
 
     def command(self, name, *more):

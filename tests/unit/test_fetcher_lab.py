@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,29 +71,40 @@ class Connections:
 
     def __init__(self):
         self._lock = threading.Lock()
-        self._open: list[socket.socket] = []
+        self._open: dict[socket.socket, Ends] = {}
         self.most = 0
         self.most_of_address: Counter[str] = Counter()
 
     def note(self, connection: socket.socket) -> None:
         """Takes a connection that was accepted; the server gives it back to forget() before it closes it."""
         with self._lock:
-            self._open.append(connection)
-            established = [known for known in self._open if is_established(known)]
-            counts = count_addresses(established)
+            try:
+                newest = self._open[connection] = Ends.of(connection)
+            except OSError:
+                return  # the client is gone already
+            established = [ends for known, ends in self._open.items() if is_established(known)]
+            counts = Counter(ends.address for ends in established)
             if counts.total() > self.most or not counts <= self.most_of_address:
-                ends = read_client_ends()
-                counts = count_addresses(known for known in established if known is connection or client_end(known) in ends)
+                opened = read_established()
+                counts = Counter(ends.address for ends in established if ends is newest or ends.in_kernel in opened)
                 self.most = max(self.most, counts.total())
                 self.most_of_address |= counts
 
     def forget(self, connection: socket.socket) -> None:
         with self._lock:
-            self._open = [known for known in self._open if known is not connection]
+            self._open.pop(connection, None)
 
 
-def count_addresses(connections: Iterable[socket.socket]) -> Counter[str]:
-    return Counter(connection.getsockname()[0] for connection in connections)
+@dataclass(frozen=True)
+class Ends:
+    """The two ends of a connection."""
+    address: str  # the server's
+    in_kernel: tuple[str, str]  # the client's and the server's, as /proc/net/tcp has them for the client
+
+    @classmethod
+    def of(cls, accepted: socket.socket) -> "Ends":
+        client, server = accepted.getpeername()[:2], accepted.getsockname()[:2]
+        return cls(server[0], tuple(f"{kernel_hex(accepted.family, host)}:{port:04X}" for host, port in (client, server)))
 
 
 def is_established(connection: socket.socket) -> bool:
@@ -103,19 +114,13 @@ def is_established(connection: socket.socket) -> bool:
         return False  # closed by the test's own answer, or gone on as TLS
 
 
-def client_end(connection: socket.socket) -> tuple[str, str]:
-    """The client's address and the server's, as /proc/net/tcp writes them."""
-    return tuple(f"{kernel_hex(connection.family, host)}:{port:04X}"
-                 for host, port in (connection.getpeername()[:2], connection.getsockname()[:2]))
-
-
 def kernel_hex(family: int, host: str) -> str:
     """The address in words of 32 bits, each in the byte order of this machine, as proc_net_tcp shows it."""
     packed = socket.inet_pton(family, host)
     return "".join(f"{word:08X}" for word in struct.unpack(f"={len(packed) // 4}I", packed))
 
 
-def read_client_ends() -> set[tuple[str, str]]:
+def read_established() -> set[tuple[str, str]]:
     """Both addresses of every established socket of this network namespace."""
     rows = [line.split() for table in ("tcp", "tcp6") for line in Path("/proc/net", table).read_text().splitlines()[1:]]
     return {(row[1], row[2]) for row in rows if int(row[3], 16) == ESTABLISHED}
