@@ -20,6 +20,7 @@ from storage.publish import ASIDE, describe, is_published, read_manifest, verify
 
 ALIVE_VARIABLE = "COLETOR_ALIVE"
 PROGRESS_VARIABLE = "COLETOR_PROGRESS"
+OTHERS_PASS_VARIABLE = "COLETOR_OTHERS_PASS"  # set for a fetcher that died before in this run, and others passed since
 ORPHAN_GRACE_S = 30.0
 
 

@@ -25,7 +25,7 @@ from contract.dictionary import read_dictionary
 from contract.errors import EX_DATAERR
 from contract.generation import open_generation
 from contract.log import ABANDON, CRAWL, State, positions, replay
-from contract.plan import cycles_without_plan, read_plan
+from contract.plan import cycles_without_plan, open_cycles, read_plan
 from contract.tables import ANSWERED, COLLECTED
 from contract.lines import say
 from contract.units import count
@@ -68,6 +68,8 @@ def check_all(crawl: CrawlFolder, log: State, findings: Findings) -> None:
     check_configuration(crawl.path, findings)
     for cycle in cycles_without_plan(crawl.path, log):
         findings.deny(PLANS, crawl.path / names.cycle(cycle) / names.PLAN, "expected the plan of a cycle that has files, found none")
+    for cycle in open_cycles(crawl.path, log):
+        check_plan(crawl.path, cycle, findings)
     committed = [entry for entry in log.entries if entry is not None]
     for entry in committed:
         if entry.kind != ABANDON or (crawl.path / names.cycle(entry.cycle)).exists():  # a cycle whose plan was lost is set aside

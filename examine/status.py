@@ -18,8 +18,9 @@ from pathlib import Path
 
 from contract import names
 from contract.command import make_parser, run
+from contract.crawl_config import read_crawl_config
 from contract.crawl_folder import CrawlFolder, notes_of_damage, open_folder
-from contract.errors import EX_DATAERR
+from contract.errors import EX_DATAERR, BadConfiguration
 from contract.log import CRAWL, State, replay
 from contract.generation import is_whole
 from contract.held import read_held
@@ -31,6 +32,7 @@ from storage.errors import Damaged, UnknownFormat
 from storage.publish import is_published, read_manifest
 
 NAME = "status"
+UNKNOWN = "unknown"  # kind of a cycle whose plan cannot be read
 REASONS_SHOWN = 10
 HINTS = {"forbidden_address": " (fetcher.allow_private_addresses)"}  # the setting that a reason is about
 
@@ -44,7 +46,8 @@ def main() -> int:
         print(json.dumps(status))
     else:
         print_status(status)
-    return EX_DATAERR if status["without_plan"] or any(note["run"] for note in status["damage"]) else 0
+    is_damaged = status["without_plan"] or status["configuration"] or any(note["run"] for note in status["damage"])
+    return EX_DATAERR if is_damaged else 0
 
 
 def describe(crawl: CrawlFolder) -> dict:
@@ -67,6 +70,8 @@ def describe(crawl: CrawlFolder) -> dict:
                 except (FileNotFoundError, Damaged, UnknownFormat, KeyError):
                     uncounted.append(entry.cycle)
                 reasons.update(reasons_of(crawl.path / names.cycle(entry.cycle) / names.EXTRACTOR))
+    opened = [open_cycle(crawl.path, cycle) for cycle in open_cycles(crawl.path, log)]
+    unplanned = [cycle["cycle"] for cycle in opened if cycle["kind"] == UNKNOWN]
     states: dict[str, int] = {}
     for block in blocks:
         for state, number in block.get("states", {}).items():
@@ -80,8 +85,8 @@ def describe(crawl: CrawlFolder) -> dict:
         "servers_given_up": sum(block.get("servers_given_up", 0) for block in blocks),
         "server_failures": join_failures([row for block in blocks for row in block.get("server_failures", ())]),
         "inbox": len(names.visible_files(crawl.path / names.INBOX)),
-        "open": [open_cycle(crawl.path, cycle) for cycle in open_cycles(crawl.path, log)],
-        "without_plan": cycles_without_plan(crawl.path, log), "uncounted": uncounted,
+        "open": [cycle for cycle in opened if cycle["kind"] != UNKNOWN], "configuration": configuration_problem(crawl.path),
+        "without_plan": sorted([*cycles_without_plan(crawl.path, log), *unplanned]), "uncounted": uncounted,
         "damage": [{**note, "run": advice(crawl.path, log, note["path"])} for note in notes_of_damage(crawl.path)],
         "by_block": blocks,
     }
@@ -121,9 +126,18 @@ def open_cycle(crawl: Path, cycle: int) -> dict:
     done = [stage for stage in names.STAGES if is_published(crawl / names.cycle(cycle) / stage)]
     try:
         plan = read_plan(crawl, cycle)
-    except Damaged as error:
-        return {"cycle": cycle, "kind": "unknown", "block": None, "stages_done": done, "held": str(error)}
+    except (Damaged, OSError) as error:  # the second: a folder in its place
+        return {"cycle": cycle, "kind": UNKNOWN, "block": None, "stages_done": done, "held": str(error)}
     return {"cycle": cycle, "kind": plan.kind, "block": plan.block, "stages_done": done, "held": read_held(crawl, cycle)}
+
+
+def configuration_problem(crawl: Path) -> str:
+    """What is wrong with the crawl's configuration, and what to do; empty where it can be used."""
+    try:
+        read_crawl_config(crawl)
+    except BadConfiguration as error:
+        return str(error)
+    return ""
 
 
 def is_locked(crawl: Path) -> bool:
@@ -202,8 +216,10 @@ def print_status(status: dict) -> None:
     for cycle in status["uncounted"]:
         tell(f"damage    {names.cycle(cycle)}/{names.FETCHER}/{names.MANIFEST} cannot be read: its pages are not counted above, the crawl goes on")
     for cycle in status["without_plan"]:
-        tell(f"damage    cycle {cycle} has lost its {names.PLAN}: the next run sets what it made aside in {names.CORRUPT}/ "
-             "and goes on without it")
+        tell(f"damage    cycle {cycle} has no {names.PLAN} that can be read: the next run sets what it made aside in "
+             f"{names.CORRUPT}/ and goes on without it")
+    if status["configuration"]:
+        tell(make_plain(f"damage    {status['configuration']}"))
     if status["inbox"]:
         tell(f"inbox     {count(status['inbox'], 'file')} of seeds or decisions for the next turn")
     for note in status["damage"]:

@@ -26,10 +26,11 @@ class TableWriter:
         self._path = path
         self._schema = schema.with_metadata({_FORMAT_KEY: str(FORMAT).encode()})
         dictionaries = [field.name for field in schema if field.name not in distinct] if distinct else True
-        self._writer = pq.ParquetWriter(
-            path, self._schema, compression="zstd", compression_level=level, version="2.6", data_page_version="1.0", store_schema=True,
-            write_statistics=True, write_page_checksum=True, use_dictionary=dictionaries,
-        )
+        with naming(path):
+            self._writer = pq.ParquetWriter(
+                path, self._schema, compression="zstd", compression_level=level, version="2.6", data_page_version="1.0",
+                store_schema=True, write_statistics=True, write_page_checksum=True, use_dictionary=dictionaries,
+            )
         self._rest: list[pa.Table] = []
         self._rest_rows = 0
 

@@ -7,7 +7,7 @@ from contract import names
 from contract.aux_rows import may_hold
 from contract.blocks import interval
 from contract.crawl_folder import CrawlFolder, set_aside
-from contract.log import WITH_ROWS, Entry, State, positions, read_entry, replay
+from contract.log import ABANDON, WITH_ROWS, Entry, State, positions, read_entry, replay
 from contract.plan import open_cycles
 from storage.errors import Damaged
 from storage.publish import read_manifest
@@ -67,6 +67,10 @@ class Books:
         entries = self.log.entries[self.log.seen.get(block, 0):]
         return any(entry and may_hold(self.aux(entry), low, high) for entry in entries)
 
+    def _was_abandoned(self, block: int) -> bool:
+        position = self.log.last_turn.get(block)
+        return position is not None and self.log.entries[position].kind == ABANDON
+
     def views(self, held: set[int] = frozenset()) -> list[BlockView]:
         names_of_figures = ("known", "waiting", "earliest_due_ms", "servers", "largest_domain_known", "largest_domain_servers")
         views = []
@@ -81,7 +85,7 @@ class Books:
                 self.stopped.add(block)
             views.append(BlockView(
                 block=block, last_turn=self.log.last_turn.get(block, -1), pending=self.is_pending(block),
-                free=block not in self.stopped and block not in held,
+                free=block not in self.stopped and block not in held, was_abandoned=self._was_abandoned(block),
                 **{name: figures[name] for name in names_of_figures if name in figures},
             ))
         return views

@@ -14,6 +14,21 @@ class Deaths:
 
     def __init__(self):
         self._last = ""
+        self._fetcher_died: set[int] = set()  # blocks whose fetcher died through all its retries in this run
+        self._vouched: set[int] = set()  # of those, the blocks since whose death a fetcher of another block collected pages
+
+    def note_fetched(self, block: int, pages: int) -> None:
+        """A fetcher ended well: that it collected pages shows that this machine does not kill every fetcher."""
+        self._fetcher_died.discard(block)
+        self._vouched.discard(block)
+        if pages:
+            self._vouched |= self._fetcher_died
+
+    def note_fetcher_death(self, block: int) -> None:
+        self._fetcher_died.add(block)
+
+    def others_pass(self, block: int) -> bool:
+        return block in self._vouched
 
     def note_success(self, stage: str) -> None:
         if stage == self._last:

@@ -6,6 +6,8 @@ from contract import names
 from contract.aux_rows import may_hold
 from contract.blocks import interval
 from contract.log import ABANDON, CRAWL, FROM_INBOX, GROW
+from contract.warc import ANSWERS, ROBOTS, PageReader
+from storage.errors import Damaged, UnknownFormat
 from storage.publish import ASIDE, is_published, read_manifest, remove_tree, sync_folder, unpublish
 from supervise.books import Books
 
@@ -109,8 +111,18 @@ def is_abandoned(books: Books, cycle: int) -> bool:
 
 
 def has_pages(folder: Path) -> bool:
-    """Whether a fetcher's folder holds pages, published or not."""
-    return (folder / names.PAGES).is_dir() and any((folder / names.PAGES).iterdir())
+    """Whether a fetcher's folder holds pages, published or not; answers for robots.txt are none."""
+    if not (folder / names.PAGES).is_dir():
+        return False
+    return any(holds_page(path) for path in sorted((folder / names.PAGES).iterdir()))
+
+
+def holds_page(path: Path) -> bool:
+    """Whether a file has a record of a page; what cannot be read may be one."""
+    try:
+        return any(record.type in ANSWERS and not record.get(ROBOTS) for record in PageReader(path).records())
+    except (Damaged, UnknownFormat, OSError):
+        return True
 
 
 def remove_asides(folder: Path) -> None:

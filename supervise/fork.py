@@ -131,9 +131,8 @@ class Fork:
         put_if_absent(aside / names.SUFFIX_LIST, self._crawl.suffix_list)
         if (self._crawl.path / names.DICTIONARY).exists():  # small, and named by no manifest: a copy
             put_if_absent(aside / names.DICTIONARY, (self._crawl.path / names.DICTIONARY).read_bytes())
-        if (self._crawl.path / names.CONFIGURATION).exists():
-            # Not its bytes: a path in it may begin at the crawl's folder.
-            write_crawl_config(aside, read_crawl_config(self._crawl.path))
+        # Not its bytes: a path in it may begin at the crawl's folder.
+        write_crawl_config(aside, read_crawl_config(self._crawl.path))
         self._take_notes()
         put_if_absent(aside / names.CRAWL, encode_json({
             "format": FORMAT, "crawl_id": secrets.token_hex(8), "hash_seed": self._crawl.hash_seed, "blocks_first": self._crawl.blocks_first,

@@ -153,7 +153,7 @@ class Ring:
                 self.tell("stage", stage=stage, plan=plan)
                 code = await self._run(stage, plan)
                 if code == 0:
-                    self._deaths.note_success(stage)
+                    self._note_success(stage, plan)
             if code == EX_DATAERR and remakes < REMAKES_MAX and (damaged := self._damaged_stage(plan)):
                 remakes += 1
                 unpublish(self.books.path / names.cycle(plan.cycle) / damaged)
@@ -179,7 +179,7 @@ class Ring:
         """The exit code that counts: 0, 65 or, after its retries, that of a stage that keeps dying."""
         wait_s = self.config.supervisor.retry_wait_s
         for attempt in range(self.config.supervisor.stage_retries + 1):
-            code = await self.stages.run(stage, plan.cycle)
+            code = await self.stages.run(stage, plan.cycle, others_pass=self._deaths.others_pass(plan.block))
             if code in (0, EX_DATAERR):
                 return code
             self._stop_if_asked()
@@ -203,6 +203,12 @@ class Ring:
             raise TryLater(f"{stage} of cycle {plan.cycle} cannot go on now (see above); the cycle stays open, run again later")
         return code
 
+    def _note_success(self, stage: str, plan: Plan) -> None:
+        self._deaths.note_success(stage)
+        if stage == names.FETCHER:
+            counts = self.report(plan.cycle)[names.FETCHER]
+            self._deaths.note_fetched(plan.block, counts.get("answered", 0))
+
     def _damaged_stage(self, plan: Plan) -> str | None:
         """The earlier stage of this cycle one of whose files was set aside; pages are not made anew."""
         for stage in STAGES_OF[plan.kind]:
@@ -223,11 +229,14 @@ class Ring:
         """
         reason = f"the {stage} died {self.config.supervisor.stage_retries + 1} times, last by {name_exit(code)}"
         is_machine = not was_held and self._deaths.note_death(stage)
+        if stage == names.FETCHER:
+            self._deaths.note_fetcher_death(plan.block)
         if is_machine or has_pages(self.books.path / names.cycle(plan.cycle) / names.FETCHER):
             note_held(self.books.path, plan.cycle, reason)
             self.books.stopped.add(plan.block)
             self.held.append(f"cycle {plan.cycle} of block {plan.block} is held, the next run tries again: {reason}")
-            self.tell("held", plan=plan, reason=reason)
+            if not is_machine:  # then the run ends, and says why
+                self.tell("held", plan=plan, reason=reason)
         else:
             self._abandon(plan, reason)
         if is_machine:

@@ -12,7 +12,7 @@ import psutil
 import trio
 
 from contract.crawl_folder import LOCK_VARIABLE
-from contract.stage import ALIVE_VARIABLE, PROGRESS_VARIABLE
+from contract.stage import ALIVE_VARIABLE, OTHERS_PASS_VARIABLE, PROGRESS_VARIABLE
 from supervise.books import Books
 
 STDERR_LINE_MAX_BYTES = 4096
@@ -35,13 +35,13 @@ class Stages:
         self.last_lines: deque[str] = deque(maxlen=LINES_KEPT)  # that it printed on standard error
         self.stopping = trio.Event()
 
-    async def run(self, stage: str, cycle: int) -> int:
+    async def run(self, stage: str, cycle: int, *, others_pass: bool = False) -> int:
         """Exit code of the stage, negative where a signal ended it."""
         self.figures = {}
         self.last_lines.clear()
         progress_read, progress_write = os.pipe()
         environment = {**os.environ, LOCK_VARIABLE: str(self._lock), ALIVE_VARIABLE: str(self._alive_read),
-                       PROGRESS_VARIABLE: str(progress_write)}
+                       PROGRESS_VARIABLE: str(progress_write), OTHERS_PASS_VARIABLE: "yes" if others_pass else ""}
         command = [sys.executable, "-P", "-m", f"stages.{stage}", "--crawl", str(self._crawl), "--cycle", str(cycle)]
         process = await trio.lowlevel.open_process(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment,

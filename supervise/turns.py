@@ -18,6 +18,7 @@ class BlockView:
     largest_domain_servers: int = 0
     pending: bool = False  # slices of AUX, or decisions, that it has not absorbed
     free: bool = True  # no open plan, no damage, no stage that kept dying
+    was_abandoned: bool = False  # its last cycle: what killed that one should not stay alone in the next list
 
     def is_due(self, now_ms: int) -> bool:
         return self.waiting > 0 and (self.earliest_due_ms or 0) <= now_ms
@@ -39,7 +40,7 @@ class Done(NamedTuple):
 def next_turn(views: list[BlockView], now_ms: int) -> Turn | Sleep | Done:
     """The turn goes to the free block whose last turn is oldest, ties by number."""
     for view in sorted((view for view in views if view.free), key=lambda view: (view.last_turn, view.block)):
-        if view.is_due(now_ms):
+        if view.is_due(now_ms) and not (view.pending and view.was_abandoned):
             return Turn("crawl", view.block)
         if view.pending:
             return Turn("absorb", view.block)

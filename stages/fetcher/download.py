@@ -181,6 +181,8 @@ class Download:
         """Ends what was held back and is no outage, then asks the next group of suspects; whether there is more to do."""
         if self.stop.is_wanted:
             return False
+        if self._outage.doubt_names():
+            return True
         is_held = self._outage.fail()
         if not self._may_start(now_ms):
             return False

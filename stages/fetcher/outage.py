@@ -8,6 +8,10 @@ datagram sockets, which sends nothing; for name servers, by a question about the
 down: nothing new is asked, the clock of the cycle stops, and we look again until the network is back or `outage_max_s`
 is over. What was held back is then asked again, now or by the next attempt.
 
+A list may hold fewer than 3 domains, and each block of a crawl has lists of its own. So once nothing else is left to
+ask, one domain without a name is enough to make us look: name servers that answer no question about the root are this
+machine's own. A missing route is not: a crawl of an intranet may have no route to the world, and one dead network in it.
+
 A machine without IPv6 has a route to the IPv4 world, and a dead prefix leaves the route to the last address that
 answered: neither is an outage. Timeouts and refused connections say nothing about this machine and are never evidence.
 """
@@ -48,6 +52,7 @@ class Outage:
         self._began_at_ms: int | None = None
         self._earlier_ms = 0  # that outages lasted which are over
         self._alive = ""  # the last address that gave a sign of life
+        self._domains_least = {ROUTE: DOMAINS_LEAST, NAMES: DOMAINS_LEAST}
 
     @property
     def is_down(self) -> bool:
@@ -60,7 +65,12 @@ class Outage:
 
     def doubted_kinds(self) -> list[str]:
         domains = {kind: {held.domain for held in self._held if held.kind == kind} for kind in (ROUTE, NAMES)}
-        return [kind for kind, found in domains.items() if len(found) >= DOMAINS_LEAST]
+        return [kind for kind, found in domains.items() if len(found) >= self._domains_least[kind]]
+
+    def doubt_names(self) -> bool:
+        """Nothing else is left to ask: from now on one domain without a name is a doubt; whether there is one."""
+        self._domains_least[NAMES] = 1
+        return self.is_doubted
 
     def domains(self) -> list[str]:
         return sorted({held.domain for held in self._held})

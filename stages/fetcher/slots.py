@@ -18,6 +18,8 @@ from pathlib import Path
 
 import xxhash
 
+from storage.errors import naming
+
 SLOTS = 1 << 16
 _MOMENT = struct.Struct("<Q")
 FILE_BYTES = SLOTS * _MOMENT.size
@@ -72,11 +74,12 @@ class FileSlots:
         self._users: Counter[int] = Counter()  # of our own locks: addresses that share a slot share its lock
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            if os.fstat(self._descriptor).st_size != FILE_BYTES:
-                os.ftruncate(self._descriptor, FILE_BYTES)
-            # Written blocks now, not a bus error later where the disk is full.
-            os.posix_fallocate(self._descriptor, 0, FILE_BYTES)
-            self._map = mmap.mmap(self._descriptor, FILE_BYTES)
+            with naming(path):
+                if os.fstat(self._descriptor).st_size != FILE_BYTES:
+                    os.ftruncate(self._descriptor, FILE_BYTES)
+                # Written blocks now, not a bus error later where the disk is full.
+                os.posix_fallocate(self._descriptor, 0, FILE_BYTES)
+                self._map = mmap.mmap(self._descriptor, FILE_BYTES)
         except BaseException:
             os.close(self._descriptor)
             raise

@@ -7,7 +7,8 @@ which is what it is about. A process that ends in order leaves no keys, so keys 
 
 What was in flight at a death is a suspect. Suspects are asked after all others, with nothing else in flight, those first
 that were alone in flight at a death before, once others have passed: so of many pages that kill, each cycle charges one. A fault of the machine must not be charged to a URL: a suspect is charged
-only after it was alone in flight at two deaths, while other pages passed in the attempt. Where six deaths follow each
+only after it was alone in flight at two deaths, while other pages passed: in the attempt, or in fetchers of other
+blocks that the same run started since this block's fetcher died (the supervisor says so). Where six deaths follow each
 other and nothing passes in between, suspects are not asked any more: they wait for a later cycle, and this one ends.
 """
 
@@ -15,13 +16,14 @@ import mmap
 import os
 import re
 import struct
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 import xxhash
 
+from contract.stage import OTHERS_PASS_VARIABLE
 from contract.tables import FAILED
 from contract.url import server_of
 from stages.fetcher.exchange import Exchange
@@ -122,12 +124,12 @@ class Suspects(NamedTuple):
         return [url for url in urls if not self.keys & {key_of(url), key_of(server_of(url))}] if self.keys else urls
 
 
-def judge(runs: Iterable[Run], attempt: int | None = None) -> Suspects:
+def judge(runs: Iterable[Run], attempt: int | None = None, *, others_pass: bool = False) -> Suspects:
     """Who is a suspect after these runs, for an attempt that goes on, or for a new one; pure."""
     runs = sorted(runs)
     if attempt is None:
         attempt = max((run.attempt for run in runs), default=0) + 1
-    fruitful = {run.attempt for run in runs if run.passed}
+    fruitful = {attempt, *(run.attempt for run in runs)} if others_pass else {run.attempt for run in runs if run.passed}
     alone = [(key, run.attempt) for run in runs if len(run.in_flight) == 1 for key in run.in_flight]
     deaths_alone = Counter(key for key, _ in alone)
     charged = {key for key, at in alone if deaths_alone[key] >= DEATHS_TO_CHARGE and at in fruitful}
@@ -149,7 +151,7 @@ def read_suspects(folder: Path, attempt: int | None = None) -> Suspects:
             data = path.read_bytes()
             values = [value for value, in _SLOT.iter_unpack(data[:len(data) // _SLOT.size * _SLOT.size])] or [0]
             runs.append(Run(int(found[1]), int(found[2]), values[0], frozenset(values[1:]) - {0}))
-    return judge(runs, attempt)
+    return judge(runs, attempt, others_pass=bool(os.environ.get(OTHERS_PASS_VARIABLE)))
 
 
 def forget_runs(folder: Path, suspects: Suspects) -> None:

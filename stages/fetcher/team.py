@@ -30,15 +30,20 @@ from stages.fetcher.resolver import Resolver
 from stages.fetcher.resume import read_history, remove_asides
 from stages.fetcher.slots import FileSlots
 from stages.fetcher.stopping import say
-from stages.fetcher.suspects import Suspects, forget_runs, read_suspects
+from stages.fetcher.suspects import Suspects, forget_runs, key_of, read_suspects
 from storage.publish import ASIDE
 
 SHARED_BUDGETS = ("transfers_max", "connections_max", "bandwidth_max_bytes_per_s", "dns_queries_max", "bodies_memory_max_bytes")
 PIECE_BYTES = 1 << 16
+URLS_NAMED_MAX = 3
 
 
 class Interrupted(TryLater):
     """Somebody ended the work."""
+
+
+class Died(ColetorError):
+    """A signal ended a process: the supervisor counts that as a death of the stage."""
 
 
 class Member(NamedTuple):
@@ -69,9 +74,19 @@ def fetch_carefully(job: Job, suspects: Suspects) -> Result:
             raise
         except ColetorError:
             before, suspects = suspects, read_suspects(job.folder, suspects.attempt)
-            if suspects.deaths == before.deaths or suspects.is_hopeless:
+            if suspects.deaths == before.deaths:
+                raise
+            if suspects.is_hopeless:
+                say_hopeless(job.urls, suspects)
                 raise
             say("a fetcher process died: what it had in flight is asked last, one at a time")
+
+
+def say_hopeless(urls: list[str], suspects: Suspects) -> None:
+    named = [url for url in urls if suspects.likely & {key_of(url), key_of(server_of(url))}][:URLS_NAMED_MAX]
+    if named:
+        say(f"the fetcher died {suspects.fruitless} times in a row, and no other page passed in between to show that the "
+            f"machine is not the cause. It was asking for {' or '.join(named)}; [scope] reject_surts leaves a URL out")
 
 
 def share_of(config: Fetcher, number: int) -> Fetcher:
@@ -138,8 +153,10 @@ class Team:
             raise BadConfiguration("a fetcher process does not take the configuration (see above)")
         if 1 in codes:
             raise ColetorError("a defect in a fetcher process (see above)")
-        if bad := [code for code in codes if code]:
-            raise TryLater(f"a fetcher process ended with {min(bad)}: run it again to go on")
+        if killed := [code for code in codes if code < 0]:
+            raise Died(f"a fetcher process was killed by signal {-min(killed)}")
+        if any(codes):
+            raise TryLater("a fetcher process could not go on (see above): run it again to go on")
 
     def _interrupt(self, members: list[Member]) -> None:
         """The first signal ends all in order, the second at once, also one that is stopped."""

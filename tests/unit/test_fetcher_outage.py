@@ -82,6 +82,15 @@ def test_three_domains_without_a_success_in_between_are_a_doubt():
     assert outage.fail() and record.failed[6:] == ["e.test", "f.test"] and not outage.fail()
 
 
+def test_when_nothing_else_is_left_one_domain_without_a_name_is_a_doubt():
+    record = Record()
+    assert not record.outage.doubt_names()
+    record.hold(ROUTE, "a.test", "b.test")
+    assert not record.outage.doubt_names(), "an intranet may have no route to the world"
+    record.hold(NAMES, "c.test")
+    assert record.outage.doubt_names() and record.outage.doubted_kinds() == [NAMES] and not record.failed
+
+
 def test_an_outage_stops_the_clock_and_what_was_held_back_is_asked_again():
     record = Record()
     outage = record.outage
@@ -232,8 +241,9 @@ def test_dead_servers_are_no_outage(tmp_path):
     assert result.errors == {"connection_refused": HOSTS} and result.counts["not_reached"] == HOSTS
 
 
-def test_where_no_name_server_answers_it_is_waited_for(tmp_path):
-    hosts = {f"www.d{number}.test": ["127.0.0.1"] for number in range(HOSTS)}
+@pytest.mark.parametrize("count, named", [(HOSTS, "d0.test, d1.test, d10.test"), (1, "d0.test")])
+def test_where_no_name_server_answers_it_is_waited_for(tmp_path, count, named):
+    hosts = {f"www.d{number}.test": ["127.0.0.1"] for number in range(count)}
     with RawServer(lambda seen: NO_ROBOTS if seen.target == "/robots.txt" else ok()) as server:
         urls = [f"http://{name}:{server.port}/" for name in hosts]
         (tmp_path / "urls.txt").write_text("\n".join(urls))
@@ -242,19 +252,20 @@ def test_where_no_name_server_answers_it_is_waited_for(tmp_path):
         process = start_fetcher(tmp_path / "urls.txt", "--out", tmp_path / "out", *override(
             dns_servers=f'["127.0.0.1:{port}"]', dns_timeout_s=0.5, delay_s=0, delay_response_factor=0,
             allow_private_addresses=True, outage_max_s=PATIENCE_S))
-        read_until(process, "the network is down here (no name server answers: d0.test, d1.test, d10.test)")
+        read_until(process, f"the network is down here (no name server answers: {named})")
         with NameServer(hosts, port=port):
             _, rest = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0 and "the network is back after" in rest
-    assert Counter(outcome_of(record) for record in finals_in(tmp_path / "out").values()) == {("answered", ""): HOSTS}
+    assert Counter(outcome_of(record) for record in finals_in(tmp_path / "out").values()) == {("answered", ""): count}
 
 
+@pytest.mark.parametrize("count", [1, HOSTS])
 @pytest.mark.parametrize("script", [stay_silent, fail()])
-def test_names_that_nobody_tells_are_no_outage_while_the_name_server_answers(tmp_path, script):
-    hosts = [f"www.d{number}.test" for number in range(HOSTS)]
+def test_names_that_nobody_tells_are_no_outage_while_the_name_server_answers(tmp_path, script, count):
+    hosts = [f"www.d{number}.test" for number in range(count)]
     with NameServer(scripts=dict.fromkeys(hosts, script)) as server:
         result = fetch(tmp_path / "out", [f"http://{name}/" for name in hosts], {}, hosts_file="", dns_timeout_s=0.3,
                        dns_servers=(f"127.0.0.1:{server.port}",))
-    assert result.errors == {"dns_timeout": HOSTS} and result.counts["not_reached"] == HOSTS
+    assert result.errors == {"dns_timeout": count} and result.counts["not_reached"] == count
     # It is asked about the root only where it says nothing else.
     assert any(name == "" for name, _ in server.asked) == (script is stay_silent)

@@ -9,6 +9,7 @@ import pytest
 
 from contract import names
 from contract.config import Fetcher
+from contract.stage import OTHERS_PASS_VARIABLE
 from stages.fetcher.servers import HostWork, Known, Server
 from stages.fetcher.suspects import FRUITLESS_MAX, IN_FLIGHT, Run, forget_runs, judge, key_of, read_suspects, withhold
 from tests.unit.test_fetcher_lab import (
@@ -44,6 +45,12 @@ def test_who_is_charged(left, charged):
     assert found.keys == {key for _, _, in_flight in left for key in in_flight}
     assert found.deaths == sum(bool(run[2]) for run in left)
     assert found.are_asked and not found.is_hopeless, "a new attempt asks them"
+
+
+def test_pages_of_other_blocks_that_pass_in_the_same_run_count_too():
+    left = runs((1, 0, {POISON}), (2, 0, {POISON}))
+    assert judge(left).charged == set() and judge(left, others_pass=True).charged == {POISON}
+    assert judge(runs((1, 0, {A, POISON}), (2, 0, {POISON})), others_pass=True).charged == set(), "alone only once"
 
 
 @pytest.mark.parametrize("left, are_asked, is_hopeless", [
@@ -158,7 +165,7 @@ def test_a_page_that_kills_the_fetcher_is_charged_and_all_others_are_collected(t
     killer = Killer(tmp_path, 50, lambda seen: seen.target == "/17", processes=processes)
     with killer.server:
         codes = killer.run_all()
-    assert codes == [-signal.SIGKILL if processes == 1 else 75, 0] and killer.kills >= 2, killer.said
+    assert codes == [-signal.SIGKILL if processes == 1 else 1, 0] and killer.kills >= 2, killer.said
     assert outcome_of(finals_in(killer.out)[killer.urls[17]]) == CHARGED
     assert killer.outcomes() == {("answered", ""): 49, CHARGED: 1}
     assert (killer.out / names.MANIFEST).exists() and not list(killer.out.glob(".aside*"))
@@ -204,6 +211,17 @@ def test_where_every_request_kills_nobody_is_charged(tmp_path, processes):
         while killer.run():
             codes.append(75)
     assert CHARGED not in killer.outcomes() and set(killer.outcomes()) <= {("answered", "")}
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_page_that_kills_and_is_alone_in_its_list_is_named_and_charged_once_others_pass(tmp_path, processes, monkeypatch):
+    killer = Killer(tmp_path, 1, lambda seen: seen.target == "/0", processes=processes)
+    with killer.server:
+        codes = killer.run_all()
+        assert 75 not in codes and 0 not in codes and killer.outcomes() == {}, "a death, not a wish to be run again later"
+        assert f"It was asking for {killer.urls[0]}; [scope] reject_surts" in killer.said, killer.said
+        monkeypatch.setenv(OTHERS_PASS_VARIABLE, "yes")
+        assert killer.run() == 0 and killer.outcomes() == {CHARGED: 1}
 
 
 def test_many_pages_that_kill_do_not_hold_up_the_list(tmp_path):
