@@ -73,7 +73,10 @@ class Host(NamedTuple):
 
 def make_sites(prefix: str, second_byte: int, count: int) -> list[Site]:
     """Names with an address each: 127.B.1.1 up to 127.B.1.200, then 127.B.2.1 and so on."""
-    return [Site(f"{prefix}-{number:04d}.bench.test", f"127.{second_byte}.{1 + number // 200}.{1 + number % 200}") for number in range(count)]
+    return [
+        Site(f"{prefix}-{number:04d}.bench.test", f"127.{second_byte}.{1 + number // 200}.{1 + number % 200}")
+        for number in range(count)
+    ]
 
 
 def write_hosts(path: Path, sites: list[Site]) -> None:
@@ -81,7 +84,9 @@ def write_hosts(path: Path, sites: list[Site]) -> None:
 
 
 def check_programs(*programs: str) -> None:
-    search = os.environ.get("PATH", "") + os.pathsep + "/usr/sbin"  # where Debian has nginx, and a user's PATH often not
+    search = (
+        os.environ.get("PATH", "") + os.pathsep + "/usr/sbin"
+    )  # where Debian has nginx, and a user's PATH often not
     missing = [name for name in programs if not shutil.which(name, path=search)]
     if missing:
         raise BadConfiguration(f"{' and '.join(missing)}: not installed; apt-get install {' '.join(programs)}")
@@ -116,15 +121,22 @@ def write_configuration(hosts: list[Host], port: int, folder: Path, access_log: 
     seen: set[str] = set()
     servers = []
     for host in hosts:
-        listen = [f"        listen {address}:{port}{'' if address in seen else ' backlog=4096'};" for address in host.addresses]
+        listen = [
+            f"        listen {address}:{port}{'' if address in seen else ' backlog=4096'};"
+            for address in host.addresses
+        ]
         seen.update(host.addresses)  # nginx takes the options of a socket once
         robots = host.robots.replace("\n", "\\n")
         servers.append(SERVER.format(listen="\n".join(listen), names=host.name, root=host.root, robots=robots))
     logging = f"log_format asked escape=none '{LOG_FORMAT}'; access_log {access_log} asked;"
     return CONFIGURATION.format(
-        folder=folder, servers="".join(servers), access_log=logging if access_log else "access_log off;",
+        folder=folder,
+        servers="".join(servers),
+        access_log=logging if access_log else "access_log off;",
         types=f"include {MEDIA_TYPES};" if access_log else "types { text/html html htm; }",
-        user=pwd.getpwuid(os.geteuid()).pw_name, group=grp.getgrgid(os.getegid()).gr_name)
+        user=pwd.getpwuid(os.geteuid()).pw_name,
+        group=grp.getgrgid(os.getegid()).gr_name,
+    )
 
 
 def accepts(address: str, port: int) -> bool:

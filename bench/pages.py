@@ -27,8 +27,10 @@ def open_pages(folder: Path | None) -> Pages:
     """The pages of somebody's own folder, or those of the packages, fetched once."""
     pages = choose_pages(fetch_packages(PACKAGES), PACKAGES) if folder is None else choose_pages(folder.resolve())
     if len(pages.paths) < FILES_MIN:
-        raise BadInput(f"{pages.folder}: expected at least {FILES_MIN} .html files of {SIZE_MIN_BYTES} to {SIZE_MAX_BYTES} bytes, "
-                       f"found {len(pages.paths)}")
+        raise BadInput(
+            f"{pages.folder}: expected at least {FILES_MIN} .html files of {SIZE_MIN_BYTES} to {SIZE_MAX_BYTES} bytes, "
+            f"found {len(pages.paths)}"
+        )
     return pages
 
 
@@ -66,20 +68,29 @@ def unpack(package: str, folder: Path) -> None:
     print(f"fetching the Debian package {package} ...", flush=True)
     aside = folder / f".{package}"
     try:
-        subprocess.run(["apt-get", "download", "-q", package], cwd=downloads, check=True, capture_output=True, text=True)
+        subprocess.run(
+            ["apt-get", "download", "-q", package], cwd=downloads, check=True, capture_output=True, text=True
+        )
         archive = max(downloads.glob(f"{package}_*.deb"), key=os.path.getmtime)
         subprocess.run(["dpkg", "-x", archive, aside], check=True, capture_output=True, text=True)
     except (OSError, ValueError, subprocess.CalledProcessError) as error:
         told = (getattr(error, "stderr", "") or str(error)).strip().splitlines()[-1]
-        raise TryLater(f"{package}: apt-get could not download and unpack it ({told}); run apt-get update, "
-                       "or name a folder of HTML files with --pages") from None
+        raise TryLater(
+            f"{package}: apt-get could not download and unpack it ({told}); run apt-get update, "
+            "or name a folder of HTML files with --pages"
+        ) from None
     aside.rename(folder / package)
 
 
 def make_list(pages: Pages, servers: list[str], count: int) -> list[str]:
     """`count` distinct URLs, the servers in turn, each with its own part of the pages."""
     if count > len(servers) * len(pages.paths):
-        raise BadInput(f"expected at most {len(servers) * len(pages.paths)} pages: {len(pages.paths)} files on {len(servers)} sites")
+        raise BadInput(
+            f"expected at most {len(servers) * len(pages.paths)} pages: {len(pages.paths)} files on {len(servers)} sites"
+        )
     each = -(-count // len(servers))  # rounded up
-    return [servers[place % len(servers)] + pages.paths[(place % len(servers) * each + place // len(servers)) % len(pages.paths)]
-            for place in range(count)]
+    return [
+        servers[place % len(servers)]
+        + pages.paths[(place % len(servers) * each + place // len(servers)) % len(pages.paths)]
+        for place in range(count)
+    ]

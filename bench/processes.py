@@ -41,7 +41,9 @@ class Child:
         self._limit.cancel()
         self._process.returncode = os.waitstatus_to_exitcode(status)  # or Popen waits for it again
         if self._process.returncode not in codes:
-            raise TryLater(f"{' '.join(self._command[:6])} ...: ended with {self._process.returncode}; {last_line(self._log)}")
+            raise TryLater(
+                f"{' '.join(self._command[:6])} ...: ended with {self._process.returncode}; {last_line(self._log)}"
+            )
         return Spent(wall_s, usage.ru_utime + usage.ru_stime)
 
     @property
@@ -58,7 +60,9 @@ class Child:
         self._limit.cancel()
 
 
-def run_child(command: list, log: Path, stdout: Path | None = None, limit_s: float = 1_800.0, codes: tuple[int, ...] = (0,)) -> Spent:
+def run_child(
+    command: list, log: Path, stdout: Path | None = None, limit_s: float = 1_800.0, codes: tuple[int, ...] = (0,)
+) -> Spent:
     child = Child(command, log, stdout, limit_s)
     try:
         return child.wait(codes)
@@ -71,7 +75,9 @@ def running(command: list, log: Path) -> Iterator[subprocess.Popen]:
     """A server that lives as long as the block; its standard output is a pipe."""
     try:
         with open(log, "wb") as errors:
-            process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors)
+            process = subprocess.Popen(
+                [str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+            )
     except FileNotFoundError:
         raise BadConfiguration(f"{command[0]} is not installed: apt-get install {command[0]}") from None
     try:

@@ -73,11 +73,27 @@ class Trial:
         self._server.wait()
 
     def run(self, name: str, *more) -> subprocess.CompletedProcess:
-        return subprocess.run([ROOT / "bin" / name, "--crawl", self.crawl, *map(str, more)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        return subprocess.run(
+            [ROOT / "bin" / name, "--crawl", self.crawl, *map(str, more)],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
 
     def start(self) -> subprocess.Popen:
-        command = [ROOT / "bin/crawl", "--crawl", self.crawl, "--config", self._settings, "--until-done", "--quiet",
-                   "--set", "supervisor.retry_wait_s=0.05", "--set", "blocks.servers_max=10"]
+        command = [
+            ROOT / "bin/crawl",
+            "--crawl",
+            self.crawl,
+            "--config",
+            self._settings,
+            "--until-done",
+            "--quiet",
+            "--set",
+            "supervisor.retry_wait_s=0.05",
+            "--set",
+            "blocks.servers_max=10",
+        ]
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def has_ended(self, process: subprocess.Popen) -> bool:
@@ -92,7 +108,22 @@ class Trial:
 
 
 def start_web(state: Path, servers: int) -> subprocess.Popen:
-    command = [sys.executable, "-P", "-m", "synthweb", "serve", "--seed", WEB_SEED, "--servers", servers, "--port", 0, "--state", state, "--until-eof"]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "synthweb",
+        "serve",
+        "--seed",
+        WEB_SEED,
+        "--servers",
+        servers,
+        "--port",
+        0,
+        "--state",
+        state,
+        "--until-eof",
+    ]
     server = subprocess.Popen([str(word) for word in command], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
     ends_at_s = time.monotonic() + READY_MAX_S
     while not (state / "ready.json").exists():
@@ -103,6 +134,7 @@ def start_web(state: Path, servers: int) -> subprocess.Popen:
 
 
 # Faults while a run is at work: each gets the run's process, returns whether it struck.
+
 
 def kill_run(trial: Trial, process: subprocess.Popen) -> bool:
     process.kill()
@@ -117,7 +149,9 @@ def stop_run(trial: Trial, process: subprocess.Popen) -> bool:
 def kill_stage(trial: Trial, process: subprocess.Popen, wanted: str = "stages.") -> bool:
     """As an out-of-memory killer would: the process of the stage that runs."""
     try:
-        stages = [child for child in psutil.Process(process.pid).children() if any(wanted in word for word in child.cmdline())]
+        stages = [
+            child for child in psutil.Process(process.pid).children() if any(wanted in word for word in child.cmdline())
+        ]
         stages[0].kill()
         return True
     except (psutil.Error, IndexError):
@@ -130,6 +164,7 @@ def kill_fetcher(trial: Trial, process: subprocess.Popen) -> bool:
 
 # Faults between two runs: each may change the crawl folder, returns whether it struck.
 
+
 def lose_plan(trial: Trial) -> bool:
     opened = open_cycles(trial.crawl, trial.log())
     for cycle in opened[:1]:
@@ -139,7 +174,9 @@ def lose_plan(trial: Trial) -> bool:
 
 def change_byte(trial: Trial) -> bool:
     """Of a file that the next turn needs; then does what bin/status advises."""
-    files = sorted(path for path in (trial.crawl / names.GENERATIONS).rglob("*") if path.is_file() and path.stat().st_size)
+    files = sorted(
+        path for path in (trial.crawl / names.GENERATIONS).rglob("*") if path.is_file() and path.stat().st_size
+    )
     if not files:
         return False
     path = trial.random.choice(files)
@@ -149,13 +186,23 @@ def change_byte(trial: Trial) -> bool:
     trial.start().wait()
     for line in trial.run("status").stdout.splitlines():
         if "run: " in line:
-            subprocess.run([ROOT / word if word.startswith("bin/") else word for word in shlex.split(line.split("run: ")[1])], capture_output=True)
+            subprocess.run(
+                [ROOT / word if word.startswith("bin/") else word for word in shlex.split(line.split("run: ")[1])],
+                capture_output=True,
+            )
     return True
 
 
-AT_WORK: dict[str, Callable] = {"run killed (SIGKILL)": kill_run, "run stopped (SIGTERM)": stop_run, "stage killed (SIGKILL)": kill_stage,
-                                "fetcher killed (SIGKILL)": kill_fetcher}
-BETWEEN: dict[str, Callable] = {"plan of the open cycle lost": lose_plan, "a byte of R changed, then repaired": change_byte}
+AT_WORK: dict[str, Callable] = {
+    "run killed (SIGKILL)": kill_run,
+    "run stopped (SIGTERM)": stop_run,
+    "stage killed (SIGKILL)": kill_stage,
+    "fetcher killed (SIGKILL)": kill_fetcher,
+}
+BETWEEN: dict[str, Callable] = {
+    "plan of the open cycle lost": lose_plan,
+    "a byte of R changed, then repaired": change_byte,
+}
 
 
 STOPPING = ("run stopped (SIGTERM)",)  # a run that is told to stop ends with 0 too
@@ -179,10 +226,16 @@ def strike(trial: Trial, fault: str, times: int) -> tuple[int, int]:
     raise TryLater(f"{fault}: the crawl did not come to its end in {RUNS_MAX} runs")
 
 
-def judge(trial: Trial, fault: str, strikes: int, runs: int, seconds: float, given_up_before: set[str]) -> tuple[Outcome, set[str]]:
+def judge(
+    trial: Trial, fault: str, strikes: int, runs: int, seconds: float, given_up_before: set[str]
+) -> tuple[Outcome, set[str]]:
     log, collected = trial.log(), Counter()
     for entry in (entry for entry in log.entries if entry is not None and entry.kind == CRAWL):
-        table = read_table(trial.crawl / names.cycle(entry.cycle) / names.EXTRACTOR / names.COLLECTED, COLLECTED, columns=["url", "outcome"])
+        table = read_table(
+            trial.crawl / names.cycle(entry.cycle) / names.EXTRACTOR / names.COLLECTED,
+            COLLECTED,
+            columns=["url", "outcome"],
+        )
         collected.update(row["url"] for row in table.to_pylist() if row["outcome"] == ANSWERED)
     given_up = set()
     for block in range(log.blocks):
@@ -190,12 +243,24 @@ def judge(trial: Trial, fault: str, strikes: int, runs: int, seconds: float, giv
         given_up |= set(read_urls(trial.crawl, generation, (generation.rows["state"] == GIVEN_UP).nonzero()[0]))
     answered = Counter()
     for line in map(json.loads, (trial.state / "access.jsonl").read_text().splitlines()):
-        if line["status"] and line["status"] < 500 and line["status"] != 429 and not line["target"].endswith("/robots.txt"):
+        if (
+            line["status"]
+            and line["status"] < 500
+            and line["status"] != 429
+            and not line["target"].endswith("/robots.txt")
+        ):
             answered[line["host"], line["target"]] += 1
     outcome = Outcome(
-        fault, strikes, runs, len(collected), len(trial.web.truth(RULES) - set(collected)), sum(number > 1 for number in collected.values()),
-        len(given_up - given_up_before) if fault != NO_FAULT else 0, sum(number - 1 for number in answered.values()),
-        trial.run("check").returncode == 0, seconds,
+        fault,
+        strikes,
+        runs,
+        len(collected),
+        len(trial.web.truth(RULES) - set(collected)),
+        sum(number > 1 for number in collected.values()),
+        len(given_up - given_up_before) if fault != NO_FAULT else 0,
+        sum(number - 1 for number in answered.values()),
+        trial.run("check").returncode == 0,
+        seconds,
     )
     return outcome, given_up
 
@@ -204,14 +269,18 @@ NO_FAULT = "none"
 
 
 def add_options(parser: Parser) -> None:
-    parser.add_argument("--times", type=at_least(1), default=25, metavar="N", help="how often each fault strikes (default 25)")
+    parser.add_argument(
+        "--times", type=at_least(1), default=25, metavar="N", help="how often each fault strikes (default 25)"
+    )
     parser.add_argument("--servers", type=at_least(1), default=40, metavar="N", help="servers of the web (default 40)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the random moments (default 1)")
 
 
 def measure(arguments) -> dict:
     rows, given_up = [], set()
-    print(f"{'fault':36} {'strikes':>7} {'runs':>5} {'pages':>6} {'missing':>7} {'doubled':>7} {'charged':>7} {'asked again':>11}  check  seconds")
+    print(
+        f"{'fault':36} {'strikes':>7} {'runs':>5} {'pages':>6} {'missing':>7} {'doubled':>7} {'charged':>7} {'asked again':>11}  check  seconds"
+    )
     for fault in (NO_FAULT, *AT_WORK, *BETWEEN):
         with tempfile.TemporaryDirectory(prefix="coletor-reliability-") as folder:
             trial, began = Trial(Path(folder), arguments.servers, arguments.seed), time.monotonic()
@@ -222,6 +291,9 @@ def measure(arguments) -> dict:
                 trial.close()
         given_up = given_up_now if fault == NO_FAULT else given_up
         rows.append(outcome._asdict())
-        print(f"{outcome.fault:36} {outcome.strikes:7} {outcome.runs:5} {outcome.pages:6} {outcome.missing:7} {outcome.doubled:7} {outcome.charged:7} "
-              f"{outcome.asked_again:11}  {'agrees' if outcome.agrees else 'WRONG '} {outcome.seconds:7.0f}", flush=True)
+        print(
+            f"{outcome.fault:36} {outcome.strikes:7} {outcome.runs:5} {outcome.pages:6} {outcome.missing:7} {outcome.doubled:7} {outcome.charged:7} "
+            f"{outcome.asked_again:11}  {'agrees' if outcome.agrees else 'WRONG '} {outcome.seconds:7.0f}",
+            flush=True,
+        )
     return {"faults": rows}

@@ -24,17 +24,40 @@ VALUES = {  # what is varied, each alone; all others are as the configuration ha
     "verifier.prescheduled_max": (100, 1_000, 10_000),
 }
 QUICK_VALUES = {"blocks.first": (2, 4), "verifier.prescheduled_max": (100, 1_000)}
-COLUMNS = ("ours_s", "step_s", "limit_s", "cpu_s", "rss_mb", "bytes_per_url", "blocks", "splits", "grow_s", "largest_block_urls", "largest_block_servers")
+COLUMNS = (
+    "ours_s",
+    "step_s",
+    "limit_s",
+    "cpu_s",
+    "rss_mb",
+    "bytes_per_url",
+    "blocks",
+    "splits",
+    "grow_s",
+    "largest_block_urls",
+    "largest_block_servers",
+)
 
 
 def add_options(parser: Parser) -> None:
-    parser.add_argument("--to", type=at_least(0.001), default=5.0, metavar="M", help="millions of known URLs to measure at (default: 5)")
-    parser.add_argument("--vary", choices=tuple(VALUES), action="append", help="vary only this; may be repeated (default: all)")
+    parser.add_argument(
+        "--to", type=at_least(0.001), default=5.0, metavar="M", help="millions of known URLs to measure at (default: 5)"
+    )
+    parser.add_argument(
+        "--vary", choices=tuple(VALUES), action="append", help="vary only this; may be repeated (default: all)"
+    )
     parser.add_argument("--cycles", type=at_least(1), default=3, metavar="N", help="cycles measured (default: 3)")
-    parser.add_argument("--folder", type=Path, default=Path("build/bench-verifier-parameters"), metavar="DIR",
-                        help="where it works and goes on from (default: build/bench-verifier-parameters)")
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=Path("build/bench-verifier-parameters"),
+        metavar="DIR",
+        help="where it works and goes on from (default: build/bench-verifier-parameters)",
+    )
     parser.add_argument("--fresh", action="store_true", help="begin anew")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it works; its figures mean nothing")
+    parser.add_argument(
+        "--quick", action="store_true", help="tiny sizes, to see that it works; its figures mean nothing"
+    )
 
 
 def measure(arguments) -> dict:
@@ -58,7 +81,11 @@ def measure_in(folder: Path, values: dict, arguments) -> dict:
             row = contest.run()[f"{course.marks[0]:g}"]
             contest.discard()
             figures[course.name] = {column: row[column] for column in COLUMNS}
-            print(f"{course.name:36}" + "".join(f"{'-' if row[column] is None else row[column]:>15}" for column in COLUMNS), flush=True)
+            print(
+                f"{course.name:36}"
+                + "".join(f"{'-' if row[column] is None else row[column]:>15}" for column in COLUMNS),
+                flush=True,
+            )
     return figures
 
 

@@ -16,9 +16,6 @@ class Accumulator(NamedTuple):
     manner: str
 
 
-ACCUMULATORS = (
-    Accumulator("links_in", "u4", COUNTED),
-    Accumulator("cash", "u8", SHARED),
-)
+ACCUMULATORS = (Accumulator("links_in", "u4", COUNTED), Accumulator("cash", "u8", SHARED))
 SEED_CASH = 1 << 32  # of a seed: what it may hand on, in the smallest units, so that many divisions leave something
 SHARED_NAMES = tuple(accumulator.name for accumulator in ACCUMULATORS if accumulator.manner == SHARED)

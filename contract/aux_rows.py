@@ -13,8 +13,10 @@ def summarise(domain_keys: np.ndarray) -> dict:
     present = np.zeros(1 << PREFIX_BITS, bool)
     present[domain_keys >> np.uint64(KEY_BITS - PREFIX_BITS)] = True
     return {
-        "rows": len(domain_keys), "first_keys": domain_keys[::ROW_GROUP_ROWS].tolist(),
-        "last_key": int(domain_keys[-1]) if len(domain_keys) else None, "prefixes": np.packbits(present).tobytes().hex(),
+        "rows": len(domain_keys),
+        "first_keys": domain_keys[::ROW_GROUP_ROWS].tolist(),
+        "last_key": int(domain_keys[-1]) if len(domain_keys) else None,
+        "prefixes": np.packbits(present).tobytes().hex(),
     }
 
 
@@ -24,7 +26,7 @@ def may_hold(summary: dict | None, low: int, high: int) -> bool:
         return False
     present = np.unpackbits(np.frombuffer(bytes.fromhex(summary["prefixes"]), np.uint8))
     shift = KEY_BITS - PREFIX_BITS
-    return bool(present[low >> shift:((high - 1) >> shift) + 1].any())
+    return bool(present[low >> shift : ((high - 1) >> shift) + 1].any())
 
 
 def row_groups(summary: dict, low: int, high: int) -> list[int]:

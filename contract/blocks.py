@@ -35,7 +35,7 @@ def block_of(key: int, blocks: int) -> int:
     return block if block < blocks else block - (1 << (bits - 1))
 
 
-def victim(blocks: int) -> int:
+def block_to_split(blocks: int) -> int:
     """The block that is split when N grows by one; the new block is number N."""
     return blocks - (1 << (blocks.bit_length() - 1))
 

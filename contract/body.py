@@ -22,6 +22,7 @@ _CHUNK = re.compile(rb"[ \t]*([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
 
 class Unpacked(NamedTuple):
     """What a decoder gives, and whether that is all: False where the data breaks off or is damaged."""
+
     content: bytes
     is_whole: bool
 
@@ -100,7 +101,7 @@ def decompress_until_broken(data: bytes, wrapper: int, room: int) -> bytes:
     while done < len(data) and room > 0 and not decoder.eof:
         before = decoder.copy()
         try:
-            piece = decoder.decompress(data[done:done + step], room)
+            piece = decoder.decompress(data[done : done + step], room)
         except zlib.error:
             if step == 1:
                 break
@@ -118,7 +119,7 @@ def decompress_brotli(data: bytes, most_bytes: int) -> Unpacked | None:
     decoder = brotlicffi.Decompressor()
     while done < len(data) and most_bytes > 0 and not is_whole:
         try:
-            found = feed_brotli(decoder, data[done:done + _INPUT_STEP], most_bytes)
+            found = feed_brotli(decoder, data[done : done + _INPUT_STEP], most_bytes)
         except brotlicffi.error:
             # What a call decodes before it fails is lost, also where only trash follows the end: once more, byte by byte.
             last, is_whole = decompress_brotli_step(data, done, most_bytes)
@@ -145,11 +146,11 @@ def decompress_brotli_step(data: bytes, start: int, most_bytes: int) -> Unpacked
     """What comes out of the step at `start`, in which the stream breaks or ends."""
     decoder = brotlicffi.Decompressor()
     for at in range(0, start, _INPUT_STEP):
-        feed_brotli(decoder, data[at:at + _INPUT_STEP], 1 << 62)  # a first reading has found how little it is
+        feed_brotli(decoder, data[at : at + _INPUT_STEP], 1 << 62)  # a first reading has found how little it is
     pieces = []
     for at in range(start, len(data)):
         try:
-            pieces.append(feed_brotli(decoder, data[at:at + 1], most_bytes))
+            pieces.append(feed_brotli(decoder, data[at : at + 1], most_bytes))
         except brotlicffi.error:
             break
         most_bytes -= len(pieces[-1])
@@ -164,9 +165,11 @@ def decompress_zstd(data: bytes, most_bytes: int) -> Unpacked | None:
 
 
 _DECODERS = {
-    "gzip": partial(decompress, (_EITHER,)), "x-gzip": partial(decompress, (_EITHER,)),
+    "gzip": partial(decompress, (_EITHER,)),
+    "x-gzip": partial(decompress, (_EITHER,)),
     "deflate": partial(decompress, (_EITHER, _NONE)),  # servers send it with and without a wrapper
-    "br": decompress_brotli, "zstd": decompress_zstd,
+    "br": decompress_brotli,
+    "zstd": decompress_zstd,
 }
 
 
@@ -178,7 +181,7 @@ def join_chunks(data: bytes, most_bytes: int) -> Unpacked:
     while length < most_bytes and not is_ended and (head := _CHUNK.match(data, start)):
         size = int(head[1], 16)
         is_ended = not size
-        piece = data[head.end():head.end() + size]
+        piece = data[head.end() : head.end() + size]
         pieces.append(piece)
         length += len(piece)
         start = head.end() + size

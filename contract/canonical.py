@@ -15,7 +15,8 @@ from contract.url import canonicalise, server_of
 # Of a servlet engine: 32 characters, then perhaps a dot or '!' and the machine's name; of PHP: 22 and more by its settings.
 _JSESSIONID = r"jsessionid=[0-9a-z]{32}(?:[.!][\w.!-]*+)?"
 _SESSION_PARAMETER = re.compile(
-    rf"{_JSESSIONID}|phpsessid=[0-9a-z,-]{{22,256}}+|(?:osc)?sid=[0-9a-z]{{32}}|aspsessionid[a-z]{{8}}=[a-z]{{24}}", re.I | re.A
+    rf"{_JSESSIONID}|phpsessid=[0-9a-z,-]{{22,256}}+|(?:osc)?sid=[0-9a-z]{{32}}|aspsessionid[a-z]{{8}}=[a-z]{{24}}",
+    re.I | re.A,
 )
 _SESSION_IN_PATH = re.compile(_JSESSIONID, re.I | re.A)
 _COLD_FUSION = re.compile(r"(cfid|cftoken)=.", re.I)
@@ -24,7 +25,9 @@ _ASP_NET = re.compile(r"/\((?=[^/?]*S\([0-9a-z]{24}\))(?:[AFS]\([\w-]++\))++\)(?
 _DOTS = frozenset((".", "..", "%2e", ".%2e", "%2e.", "%2e%2e"))  # what the standard takes for steps in a path
 
 _WWW = re.compile(r"www[0-9]*+\.(?=[^./:]++\.)")
-_INDEX_NAME = re.compile(r"/(?:(?:index|home|welcome)\.(?:x?html?|shtml|php|asp|aspx|jsp|cfm)|default\.(?:html?|aspx?))$", re.I)
+_INDEX_NAME = re.compile(
+    r"/(?:(?:index|home|welcome)\.(?:x?html?|shtml|php|asp|aspx|jsp|cfm)|default\.(?:html?|aspx?))$", re.I
+)
 
 
 class Canonical:
@@ -32,11 +35,16 @@ class Canonical:
 
     def __init__(self, config: Url):
         rules = {  # in the order in which they are applied
-            "session_ids": strip_session_ids, "tracking": make_tracking(config.tracking_parameters), "lowercase_path": lower_path,
-            "www": strip_www, "index_names": strip_index_name,
+            "session_ids": strip_session_ids,
+            "tracking": make_tracking(config.tracking_parameters),
+            "lowercase_path": lower_path,
+            "www": strip_www,
+            "index_names": strip_index_name,
         }
         self._rules = tuple(rule for name, rule in rules.items() if name in config.rules)
-        self._needs_marks = {"session_ids", "tracking"}.issuperset(config.rules)  # all that these two fold stands behind ? ; or (
+        self._needs_marks = {"session_ids", "tracking"}.issuperset(
+            config.rules
+        )  # all that these two fold stands behind ? ; or (
 
     def __call__(self, text: str, base: str | None = None) -> str:
         """NotCanonical where a text, relative to a base if there is one, has no canonical form."""
@@ -55,7 +63,7 @@ def strip_session_ids(url: str) -> str:
     address, mark, query = url.partition("?")
     if ";" in address or "(" in address:
         server = server_of(address)  # kept out of it: a host may hold such characters too
-        path = "/".join(map(_strip_segment, address[len(server):].split("/")))
+        path = "/".join(map(_strip_segment, address[len(server) :].split("/")))
         address = server + _ASP_NET.sub("", path)
     plain = query.lower()
     if "sid=" in plain or "sessionid" in plain or "cftoken=" in plain:  # most queries hold none of them
@@ -81,7 +89,9 @@ def _strip_sessions(parameters: list[str]) -> list[str]:
 def make_tracking(names: Iterable[str]) -> Callable[[str], str]:
     """The rule that drops parameters of these names from the query, in any case; 'utm_*' means names that begin so."""
     wanted = [name.strip().lower() for name in names]
-    alternatives = [re.escape(name[:-1]) + "[^=&]*+" if name.endswith("*") else re.escape(name) for name in wanted if name]
+    alternatives = [
+        re.escape(name[:-1]) + "[^=&]*+" if name.endswith("*") else re.escape(name) for name in wanted if name
+    ]
     if not alternatives:
         return lambda url: url
     tracking = re.compile(rf"(?:{'|'.join(sorted(alternatives))})(?:=|$)")
@@ -91,7 +101,9 @@ def make_tracking(names: Iterable[str]) -> Callable[[str], str]:
         if "?" not in url or not present.search(url.lower()):
             return url
         address, _, query = url.partition("?")
-        return join_query(address, [parameter for parameter in query.split("&") if not tracking.match(parameter.lower())])
+        return join_query(
+            address, [parameter for parameter in query.split("&") if not tracking.match(parameter.lower())]
+        )
 
     return strip_tracking
 
@@ -120,4 +132,4 @@ def strip_index_name(url: str) -> str:
     """The folder instead of the page that servers show for it."""
     address, mark, query = url.partition("?")
     found = _INDEX_NAME.search(address)
-    return address[:found.start() + 1] + mark + query if found else url
+    return address[: found.start() + 1] + mark + query if found else url

@@ -22,8 +22,20 @@ from storage.errors import Damaged, UnknownFormat
 
 DEFAULT_CRAWL = Path("crawl")
 # Errors that are the machine's and not the input's: the same command may work later.
-MENDED_OUTSIDE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOBUFS, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE,
-                  errno.ENOMEM, errno.EAGAIN)
+MENDED_OUTSIDE = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.ENOBUFS,
+    errno.EIO,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+    errno.EAGAIN,
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -34,18 +46,27 @@ class Parser(argparse.ArgumentParser):
 def make_parser(name: str, manual: str) -> Parser:
     description = fit_manual(manual, width_of(sys.stdout))
     parser = Parser(prog=f"bin/{name}", description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--crawl", type=Path, default=DEFAULT_CRAWL, metavar="DIR", help="the crawl folder (default: crawl)")
+    parser.add_argument(
+        "--crawl", type=Path, default=DEFAULT_CRAWL, metavar="DIR", help="the crawl folder (default: crawl)"
+    )
     return parser
 
 
 def add_configuration(parser: Parser) -> None:
-    parser.add_argument("--config", type=Path, metavar="FILE",
-                        help="configuration file (default: that of the crawl; without one, pipeline.toml)")
-    parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override one key; may be repeated")
+    parser.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="configuration file (default: that of the crawl; without one, pipeline.toml)",
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override one key; may be repeated"
+    )
 
 
 def at_least(least):
     """The type of an option that is a number of this kind, not below `least`."""
+
     def read(text: str):
         number = type(least)(text)
         if not number >= least:
@@ -89,7 +110,11 @@ def run(main: Callable[[], int | None], name: str) -> None:
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         if error.errno in MENDED_OUTSIDE:
-            code = fail(name, f"{place}{error.strerror}; nothing half-written counts, run it again when that is mended", EX_TEMPFAIL)
+            code = fail(
+                name,
+                f"{place}{error.strerror}; nothing half-written counts, run it again when that is mended",
+                EX_TEMPFAIL,
+            )
         else:
             code = fail(name, f"{place}{error.strerror or repr(error)}", EX_DATAERR)
     except MemoryError:

@@ -18,14 +18,51 @@ from contract.url import NotCanonical, host_named
 from storage.publish import encode_json
 
 LINK_KINDS = (  # bits of Ligacoes.kinds, in this order
-    "a", "area", "frame", "refresh", "redirect", "link", "image", "script", "canonical", "alternate", "next", "object", "form",
-    "media", "style", "location", "sitemap", "feed", "document", "text", "data",
+    "a",
+    "area",
+    "frame",
+    "refresh",
+    "redirect",
+    "link",
+    "image",
+    "script",
+    "canonical",
+    "alternate",
+    "next",
+    "object",
+    "form",
+    "media",
+    "style",
+    "location",
+    "sitemap",
+    "feed",
+    "document",
+    "text",
+    "data",
 )
 DOCUMENTS = (  # what the extractor can read besides HTML; the second line is not read unless asked for
-    "sitemap", "feed", "text", "css", "xml", "pdf", "office",
-    "doc", "swf", "json", "script", "inline_scripts", "inline_styles", "urls_in_urls",
+    "sitemap",
+    "feed",
+    "text",
+    "css",
+    "xml",
+    "pdf",
+    "office",
+    "doc",
+    "swf",
+    "json",
+    "script",
+    "inline_scripts",
+    "inline_styles",
+    "urls_in_urls",
 )
-URL_RULES = ("session_ids", "tracking", "lowercase_path", "www", "index_names")  # of the canonical form; see contract/canonical.py
+URL_RULES = (
+    "session_ids",
+    "tracking",
+    "lowercase_path",
+    "www",
+    "index_names",
+)  # of the canonical form; see contract/canonical.py
 DELAY_SCOPES = ("host", "domain", "address")  # what rests together between two requests
 PRESCHEDULED_BY = ("shortest_path", "depth", "fifo")  # which of a server's waiting URLs come first
 ADDRESS_FAMILIES = ("ipv4", "ipv6")
@@ -66,7 +103,9 @@ class Scheduler:
 @dataclass(frozen=True)
 class Fetcher:
     agent: str = text("Coletor", r"[A-Za-z0-9_.-]+", "a name of letters, digits and _.-")  # a product token (RFC 9110)
-    contact: str = text("", r"[!-'*-~]*", "a URL or an address without blanks and brackets")  # becomes a comment of User-Agent
+    contact: str = text(
+        "", r"[!-'*-~]*", "a URL or an address without blanks and brackets"
+    )  # becomes a comment of User-Agent
     processes: int = number(1, 1, 64)
     transfers_max: int = number(2_000, 1, 20_000)
     connections_max: int = number(4_000, 1, 60_000)
@@ -112,8 +151,21 @@ class Extractor:
     scan_from_bytes: int = number(2 << 20, 0)
     documents: tuple[str, ...] = words(*DOCUMENTS[:7], allowed=DOCUMENTS)
     follow: tuple[str, ...] = words(
-        "a", "area", "frame", "refresh", "redirect", "canonical", "alternate", "next", "object", "location", "sitemap", "feed",
-        "document", "text", allowed=LINK_KINDS,
+        "a",
+        "area",
+        "frame",
+        "refresh",
+        "redirect",
+        "canonical",
+        "alternate",
+        "next",
+        "object",
+        "location",
+        "sitemap",
+        "feed",
+        "document",
+        "text",
+        allowed=LINK_KINDS,
     )
     requisites: tuple[str, ...] = words(allowed=LINK_KINDS)
     obey_nofollow: bool = True
@@ -127,8 +179,30 @@ class Extractor:
 class Url:
     rules: tuple[str, ...] = words("session_ids", "tracking", allowed=URL_RULES)
     tracking_parameters: tuple[str, ...] = words(
-        *"utm_* fbclid gclid gclsrc gad_source dclid gbraid wbraid srsltid msclkid yclid ttclid twclid mc_cid mc_eid mkt_tok"
-        " igshid _ga _gl _hsenc _hsmi _openstat".split()
+        *[
+            "utm_*",
+            "fbclid",
+            "gclid",
+            "gclsrc",
+            "gad_source",
+            "dclid",
+            "gbraid",
+            "wbraid",
+            "srsltid",
+            "msclkid",
+            "yclid",
+            "ttclid",
+            "twclid",
+            "mc_cid",
+            "mc_eid",
+            "mkt_tok",
+            "igshid",
+            "_ga",
+            "_gl",
+            "_hsenc",
+            "_hsmi",
+            "_openstat",
+        ]
     )
 
 
@@ -141,8 +215,61 @@ class Scope:
     reject_domains: tuple[str, ...] = words()
     reject_surts: tuple[str, ...] = words()
     reject_extensions: tuple[str, ...] = words(
-        *"7z aac apk avi bin bmp bz2 css deb dmg eps exe flac flv gif gz ico iso jar jpeg jpg js m4a m4v mov mp3 mp4 mpeg"
-        " mpg msi ogg ogv otf png rar rpm svg swf tar tgz tif tiff ttf wav webm webp wma wmv woff woff2 xz zip zst".split()
+        *[
+            "7z",
+            "aac",
+            "apk",
+            "avi",
+            "bin",
+            "bmp",
+            "bz2",
+            "css",
+            "deb",
+            "dmg",
+            "eps",
+            "exe",
+            "flac",
+            "flv",
+            "gif",
+            "gz",
+            "ico",
+            "iso",
+            "jar",
+            "jpeg",
+            "jpg",
+            "js",
+            "m4a",
+            "m4v",
+            "mov",
+            "mp3",
+            "mp4",
+            "mpeg",
+            "mpg",
+            "msi",
+            "ogg",
+            "ogv",
+            "otf",
+            "png",
+            "rar",
+            "rpm",
+            "svg",
+            "swf",
+            "tar",
+            "tgz",
+            "tif",
+            "tiff",
+            "ttf",
+            "wav",
+            "webm",
+            "webp",
+            "wma",
+            "wmv",
+            "woff",
+            "woff2",
+            "xz",
+            "zip",
+            "zst",
+        ]
     )
     reject_patterns: tuple[str, ...] = words()
     reject_terms: tuple[str, ...] = words()
@@ -256,9 +383,9 @@ def from_tables(tables: dict, source: str) -> Config:
         if name not in SECTIONS:
             meant = suggest(name, [*SECTIONS, *NAMES]) or f"; expected one of {', '.join(SECTIONS)}"
             raise BadConfiguration(f"{source}: [{name}] is no section{meant}")
-    config = Config(**{
-        name: read_section(kind, tables.get(name, {}), f"{source}: [{name}]") for name, kind in SECTIONS.items()
-    })
+    config = Config(
+        **{name: read_section(kind, tables.get(name, {}), f"{source}: [{name}]") for name, kind in SECTIONS.items()}
+    )
     check_scope(config.scope, source)
     check_pairs(config, source)
     return config
@@ -332,8 +459,13 @@ def check_scope(scope: Scope, source: str) -> None:
     surts = (parse_surt, "SURT prefixes, as in 'br,ufmg,' or 'br,ufmg,www)/ensino'")
     patterns = (re.compile, "regular expressions")
     checks = {
-        "accept_suffixes": hosts, "accept_domains": hosts, "reject_domains": hosts, "accept_surts": surts, "reject_surts": surts,
-        "accept_patterns": patterns, "reject_patterns": patterns,
+        "accept_suffixes": hosts,
+        "accept_domains": hosts,
+        "reject_domains": hosts,
+        "accept_surts": surts,
+        "reject_surts": surts,
+        "accept_patterns": patterns,
+        "reject_patterns": patterns,
     }
     for key, (read, expected) in checks.items():
         for text in getattr(scope, key):
@@ -348,7 +480,9 @@ def check_scope(scope: Scope, source: str) -> None:
 
 def check_pairs(config: Config, source: str) -> None:
     if not config.fetcher.address_families:
-        raise BadConfiguration(f"{source}: fetcher.address_families: expected one of {ADDRESS_FAMILIES} or both, found none")
+        raise BadConfiguration(
+            f"{source}: fetcher.address_families: expected one of {ADDRESS_FAMILIES} or both, found none"
+        )
     pairs = [
         ("verifier.prescheduled_refill", "verifier.prescheduled_max"),
         ("fetcher.connect_timeout_s", "fetcher.total_timeout_s"),

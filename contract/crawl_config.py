@@ -50,15 +50,20 @@ def read_crawl_config(crawl: Path, overrides: Sequence[str] = ()) -> Config:
     replaced_by = f"bin/run-cycle --crawl {crawl} --config FILE"
     if not path.is_file():
         if os.path.lexists(path):
-            raise BadConfiguration(f"{path}: expected a file, found something else: move it away, then give a configuration "
-                                   f"once: {replaced_by}")
-        raise BadConfiguration(f"{path} is missing, so the crawl has no configuration: give it once more, or pipeline.toml: "
-                               f"{replaced_by}")
+            raise BadConfiguration(
+                f"{path}: expected a file, found something else: move it away, then give a configuration "
+                f"once: {replaced_by}"
+            )
+        raise BadConfiguration(
+            f"{path} is missing, so the crawl has no configuration: give it once more, or pipeline.toml: {replaced_by}"
+        )
     content = path.read_bytes()
     body, _, check = content.rpartition(CHECK)
     if check.strip() != digest(body):
-        raise BadConfiguration(f"{path}: expected its checksum in the last line, found another one: it was changed or cut off "
-                               f"after it was written. Replace it: {replaced_by}; if the change is meant, FILE is {path} itself")
+        raise BadConfiguration(
+            f"{path}: expected its checksum in the last line, found another one: it was changed or cut off "
+            f"after it was written. Replace it: {replaced_by}; if the change is meant, FILE is {path} itself"
+        )
     try:
         parse(body, path)
     except BadConfiguration as error:

@@ -18,7 +18,18 @@ from contract.errors import BadConfiguration, BadInput, Locked
 from contract.url import Keys
 from storage.errors import Damaged, UnknownFormat
 from storage.publish import (
-    FORMAT, describe, encode_json, is_published, make_folder, put, put_if_absent, read_json, read_manifest, sync_folder, verify, write_aside,
+    FORMAT,
+    describe,
+    encode_json,
+    is_published,
+    make_folder,
+    put,
+    put_if_absent,
+    read_json,
+    read_manifest,
+    sync_folder,
+    verify,
+    write_aside,
 )
 
 LOCK_LOOKS, LOCK_LOOK_EVERY_S = 4, 0.05  # bin/status holds the lock for an instant to see whether somebody else does
@@ -44,7 +55,9 @@ def create(path: Path, blocks_first: int, hash_seed: int | None = None, config: 
     """Makes the folder where there is none; crawl.json comes last, so that what it names is there."""
     if not (path / names.CRAWL).exists():
         if names.numbered(path / names.LOG, ".json"):
-            raise BadInput(f"{path} has a log but no {names.CRAWL}: put that file back from a copy; no other one will do")
+            raise BadInput(
+                f"{path} has a log but no {names.CRAWL}: put that file back from a copy; no other one will do"
+            )
         if path.is_dir() and any(path.iterdir()) and not (path / names.LOG).is_dir():
             raise BadConfiguration(f"{path} holds other files and is no crawl folder: name an empty or a new one")
         for folder in (names.LOG, names.INBOX, names.CYCLES, names.TEXT, names.CORRUPT):
@@ -52,11 +65,19 @@ def create(path: Path, blocks_first: int, hash_seed: int | None = None, config: 
         bundled = Path(publicsuffixlist.__file__).with_name("public_suffix_list.dat")
         put_if_absent(path / names.SUFFIX_LIST, bundled.read_bytes())
         put_if_absent(path / names.CONFIGURATION, encode_config(config, path))
-        put_if_absent(path / names.CRAWL, encode_json({
-            "format": FORMAT, "crawl_id": secrets.token_hex(8), "hash_seed": secrets.randbits(64) if hash_seed is None else hash_seed,
-            "blocks_first": blocks_first, "began_at_ms": time.time_ns() // 1_000_000,
-            "suffix_list": describe(path / names.SUFFIX_LIST),
-        }))
+        put_if_absent(
+            path / names.CRAWL,
+            encode_json(
+                {
+                    "format": FORMAT,
+                    "crawl_id": secrets.token_hex(8),
+                    "hash_seed": secrets.randbits(64) if hash_seed is None else hash_seed,
+                    "blocks_first": blocks_first,
+                    "began_at_ms": time.time_ns() // 1_000_000,
+                    "suffix_list": describe(path / names.SUFFIX_LIST),
+                }
+            ),
+        )
     return open_folder(path)
 
 
@@ -66,15 +87,26 @@ def open_folder(path: Path) -> CrawlFolder:
         about = read_json(path / names.CRAWL)
         suffix_list = read_suffix_list(path / names.SUFFIX_LIST, about["suffix_list"])
         crawl = CrawlFolder(
-            path, str(about["crawl_id"]), int(about["hash_seed"]), int(about["blocks_first"]), int(about["began_at_ms"]), suffix_list,
+            path,
+            str(about["crawl_id"]),
+            int(about["hash_seed"]),
+            int(about["blocks_first"]),
+            int(about["began_at_ms"]),
+            suffix_list,
         )
-        if not (0 <= crawl.hash_seed < 1 << 64 and 1 <= crawl.blocks_first <= 1 << 16 and 0 <= crawl.began_at_ms < LATEST_MS):
+        if not (
+            0 <= crawl.hash_seed < 1 << 64 and 1 <= crawl.blocks_first <= 1 << 16 and 0 <= crawl.began_at_ms < LATEST_MS
+        ):
             raise ValueError("a number that cannot be")
         return crawl
     except (FileNotFoundError, NotADirectoryError):
         if names.numbered(path / names.LOG, ".json"):
-            raise BadInput(f"{path} has a log but no {names.CRAWL}: put that file back from a copy; no other one will do") from None
-        raise BadConfiguration(f"{path} is no crawl folder (no {names.CRAWL}): name one with --crawl DIR, or make it with bin/seed --crawl {path} URL") from None
+            raise BadInput(
+                f"{path} has a log but no {names.CRAWL}: put that file back from a copy; no other one will do"
+            ) from None
+        raise BadConfiguration(
+            f"{path} is no crawl folder (no {names.CRAWL}): name one with --crawl DIR, or make it with bin/seed --crawl {path} URL"
+        ) from None
     except (Damaged, UnknownFormat) as error:
         raise BadInput(str(error)) from None
     except (KeyError, TypeError, ValueError) as error:
@@ -87,7 +119,9 @@ def read_suffix_list(path: Path, description: dict) -> bytes:
         verify(path, description)
         return path.read_bytes()
     except Damaged as error:
-        raise BadInput(f"{error}. Every key of a domain follows from this list: put it back from a copy of the crawl folder; no other list will do") from None
+        raise BadInput(
+            f"{error}. Every key of a domain follows from this list: put it back from a copy of the crawl folder; no other list will do"
+        ) from None
 
 
 def hold_lock(crawl: CrawlFolder) -> int:
@@ -154,7 +188,9 @@ def is_named(crawl: Path, path: Path) -> bool:
     if path.name == names.MANIFEST or path.parts[0] not in (names.CYCLES, names.GENERATIONS) or len(path.parts) < 4:
         return (crawl / path).parent.exists()
     folder = Path(*path.parts[:3])
-    return is_published(crawl / folder) and path.relative_to(folder).as_posix() in read_manifest(crawl / folder)["files"]
+    return (
+        is_published(crawl / folder) and path.relative_to(folder).as_posix() in read_manifest(crawl / folder)["files"]
+    )
 
 
 def read_notes(crawl: Path) -> Iterator[tuple[Path, dict]]:
@@ -173,7 +209,11 @@ def notes_of_damage(crawl: Path) -> list[dict]:
     notes = []
     for _, note in read_notes(crawl):
         try:
-            if not note.get("is_mended") and not (crawl / note["path"]).exists() and is_named(crawl, Path(note["path"])):
+            if (
+                not note.get("is_mended")
+                and not (crawl / note["path"]).exists()
+                and is_named(crawl, Path(note["path"]))
+            ):
                 notes.append(note)
         except (ValueError, KeyError, TypeError):
             continue  # a path that cannot be
@@ -184,4 +224,6 @@ def note_mended(crawl: Path, path: Path) -> None:
     """Closes the notes about a file, which was made again and put back; it may be deleted one day as any other file."""
     for file, note in read_notes(crawl):
         if note["path"] == path.as_posix() and not note.get("is_mended"):
-            put(file, encode_json({"format": FORMAT, "path": note["path"], "reason": note["reason"], "is_mended": True}))
+            put(
+                file, encode_json({"format": FORMAT, "path": note["path"], "reason": note["reason"], "is_mended": True})
+            )

@@ -28,7 +28,7 @@ def read_dictionary(path: Path) -> bytes:
         raise Damaged(path, "expected the line of a dictionary, found something else", 0)
     if int(found[1]) != FORMAT:
         raise UnknownFormat(path, int(found[1]), FORMAT)
-    dictionary = content[found.end():]
+    dictionary = content[found.end() :]
     checksum = xxhash.xxh3_128_hexdigest(dictionary)
     if checksum != found[2].decode():
         raise Damaged(path, f"expected checksum {found[2].decode()}, found {checksum}", found.end())

@@ -24,8 +24,14 @@ from storage.text_segments import LINES, Segment
 
 FEATURES = {"levels": "u1"}  # what prescheduling wants to know of a URL's text, taken once when the URL is new
 COLUMNS = {
-    "key": "u8", "server": "u4", "segment": "u1", "state": "u1", "attempts": "u1", "depth": "u1",
-    **{accumulator.name: accumulator.dtype for accumulator in ACCUMULATORS}, **FEATURES,
+    "key": "u8",
+    "server": "u4",
+    "segment": "u1",
+    "state": "u1",
+    "attempts": "u1",
+    "depth": "u1",
+    **{accumulator.name: accumulator.dtype for accumulator in ACCUMULATORS},
+    **FEATURES,
 }
 PACKED = frozenset(COLUMNS) - {"key"}
 SIDE_COLUMNS = {"cycle": "u4", "row": "u4", "fetched_at_ms": "i8", "content_digest": "V16", "duplicate": "u1"}
@@ -34,16 +40,35 @@ SIDE_PREFIX = "collected_"
 SERVERS_FILE = "servers.parquet"
 PREFIXES_FILE = "prefixes.parquet"
 SERVERS = schema(
-    ("server", pa.string()), ("server_key", pa.uint64()), ("domain_key", pa.uint64()),
-    ("robots_text", pa.uint64()), ("robots_length", pa.uint32()), ("robots_expires_at_ms", pa.int64()),
-    ("delay_ms", pa.uint32()), ("last_request_at_ms", pa.int64()), ("ready_at_ms", pa.int64()), ("due_at_ms", pa.int64()),
-    ("address", pa.string()), ("requests", pa.uint32()), ("mean_ms", pa.uint32()), ("failures", pa.uint32()),
+    ("server", pa.string()),
+    ("server_key", pa.uint64()),
+    ("domain_key", pa.uint64()),
+    ("robots_text", pa.uint64()),
+    ("robots_length", pa.uint32()),
+    ("robots_expires_at_ms", pa.int64()),
+    ("delay_ms", pa.uint32()),
+    ("last_request_at_ms", pa.int64()),
+    ("ready_at_ms", pa.int64()),
+    ("due_at_ms", pa.int64()),
+    ("address", pa.string()),
+    ("requests", pa.uint32()),
+    ("mean_ms", pa.uint32()),
+    ("failures", pa.uint32()),
     *LAST_FAILURE,
-    ("given_up", pa.bool_()), ("known", pa.uint32()), ("collected", pa.uint32()), ("waiting", pa.uint32()),
+    ("given_up", pa.bool_()),
+    ("known", pa.uint32()),
+    ("collected", pa.uint32()),
+    ("waiting", pa.uint32()),
     ("prescheduled", pa.uint32()),
 )
 SERVERS_DISTINCT = ("server", "server_key", "domain_key", "robots_text")
-PREFIXES = schema(("server", pa.uint32()), ("kind", pa.uint8()), ("prefix", pa.uint64()), ("count", pa.uint32()), ("began", pa.uint32()))
+PREFIXES = schema(
+    ("server", pa.uint32()),
+    ("kind", pa.uint8()),
+    ("prefix", pa.uint64()),
+    ("count", pa.uint32()),
+    ("began", pa.uint32()),
+)
 _COUNTED_ROWS = 64  # rows between two counts of lines: a count then looks at one cache line
 
 
@@ -68,7 +93,9 @@ def domains_of(domain_keys: np.ndarray, known: np.ndarray) -> Domains:
     """Of the columns of a table of servers: domain key (u64, rising) and number of rows of each server."""
     first_server = starts_of_runs(domain_keys)
     rows = np.concatenate(([0], np.cumsum(known, dtype=np.int64)))
-    return Domains(domain_keys[first_server], np.append(first_server, len(domain_keys)), np.append(rows[first_server], rows[-1]))
+    return Domains(
+        domain_keys[first_server], np.append(first_server, len(domain_keys)), np.append(rows[first_server], rows[-1])
+    )
 
 
 @dataclass
@@ -117,12 +144,19 @@ def first_servers(domains: Domains, start: int, stop: int) -> np.ndarray:
     """For each row of [start, stop) the place of its domain's first server; i32."""
     first = np.searchsorted(domains.first_row, start, "right") - 1
     last = np.searchsorted(domains.first_row, stop, "left")
-    edges = np.clip(domains.first_row[first:last + 1], start, stop)
+    edges = np.clip(domains.first_row[first : last + 1], start, stop)
     return np.repeat(domains.first_server[first:last].astype(np.int32), np.diff(edges))
 
 
 def empty() -> Generation:
-    return Generation(Columns(None, COLUMNS, PACKED), Columns(None, SIDE_COLUMNS, SIDE_PACKED), SERVERS.empty_table(), PREFIXES.empty_table(), {}, 0)
+    return Generation(
+        Columns(None, COLUMNS, PACKED),
+        Columns(None, SIDE_COLUMNS, SIDE_PACKED),
+        SERVERS.empty_table(),
+        PREFIXES.empty_table(),
+        {},
+        0,
+    )
 
 
 class GenerationWriter:
@@ -150,18 +184,28 @@ def open_generation(crawl: Path, block: int, number: int | None) -> Generation:
     try:
         manifest = read_manifest(folder)
     except FileNotFoundError:
-        raise Damaged(folder / names.MANIFEST, "expected a manifest, found none: the generation is damaged, or was superseded "
-                      "and deleted (see [blocks] keep_generations)") from None
+        raise Damaged(
+            folder / names.MANIFEST,
+            "expected a manifest, found none: the generation is damaged, or was superseded "
+            "and deleted (see [blocks] keep_generations)",
+        ) from None
     for name, description in manifest["files"].items():
         verify(folder / name, description)
     if not isinstance(manifest.get("texts"), dict) or not isinstance(manifest.get("seen"), int):
         raise Damaged(folder / names.MANIFEST, "expected texts and seen, found none")
     generation = Generation(
-        Columns(folder, COLUMNS, PACKED), Columns(folder, SIDE_COLUMNS, SIDE_PACKED, SIDE_PREFIX), read_table(folder / SERVERS_FILE, SERVERS, is_verified=True),
-        read_table(folder / PREFIXES_FILE, PREFIXES, is_verified=True), manifest["texts"], manifest["seen"],
+        Columns(folder, COLUMNS, PACKED),
+        Columns(folder, SIDE_COLUMNS, SIDE_PACKED, SIDE_PREFIX),
+        read_table(folder / SERVERS_FILE, SERVERS, is_verified=True),
+        read_table(folder / PREFIXES_FILE, PREFIXES, is_verified=True),
+        manifest["texts"],
+        manifest["seen"],
     )
     if generation.domains.first_row[-1] != len(generation):
-        raise Damaged(folder, f"expected {generation.domains.first_row[-1]} rows, as its servers know URLs, found {len(generation)}")
+        raise Damaged(
+            folder,
+            f"expected {generation.domains.first_row[-1]} rows, as its servers know URLs, found {len(generation)}",
+        )
     return generation
 
 
@@ -179,7 +223,7 @@ def line_numbers(segment: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """How many rows of the same segment stand before each of these rows (rising); `segment` is the whole column, u8."""
     width = int(segment.max()) + 1 if len(segment) else 1
     groups = -(-len(segment) // _COUNTED_ROWS)
-    cell = np.repeat(np.arange(groups, dtype=np.int64) * width, _COUNTED_ROWS)[:len(segment)] + segment
+    cell = np.repeat(np.arange(groups, dtype=np.int64) * width, _COUNTED_ROWS)[: len(segment)] + segment
     counts = np.bincount(cell, minlength=groups * width).reshape(groups, width)
     before = np.cumsum(counts, axis=0) - counts
     group, place = np.divmod(rows, _COUNTED_ROWS)

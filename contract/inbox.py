@@ -47,7 +47,9 @@ def publish_taken(crawl: CrawlFolder, out: Path, plan: Plan, source: Path) -> di
         write_table(path, table, AUX_DISTINCT if plan.kind == SEED else ())
         (folder / names.REPORT).write_bytes(encode_json({"format": FORMAT, **counts}))
         manifest |= {
-            "stage": names.VERIFIER, "cycle": plan.cycle, "counts": counts,
+            "stage": names.VERIFIER,
+            "cycle": plan.cycle,
+            "counts": counts,
             "aux": {**aux_rows.summarise(column(table, "domain_key")), "footer": footer_digest(path)},
         }
     return counts
@@ -59,14 +61,18 @@ def read_seeds(path: Path, keys: Keys, canonical: Canonical) -> tuple[pa.Table, 
         lines = list(parse_lines(read_lines(stream)))
     urls = sorted({canonical.fold(line.url) for line in lines if line.url})  # as links are, or both would be asked for
     servers = [keys.server(server_of(url)) for url in urls]
-    table = pa.table({
-        "domain_key": pa.array([server.domain_key for server in servers], pa.uint64()),
-        "url_key": pa.array([keys.of(url) for url in urls], pa.uint64()),
-        "server_key": pa.array([server.key for server in servers], pa.uint64()),
-        "url": pa.array(urls, pa.string()),
-        "depth": np.zeros(len(urls), np.uint8), "links_in": np.zeros(len(urls), np.uint32),
-        "cash": np.full(len(urls), SEED_CASH, np.uint64),
-    }, schema=AUX)
+    table = pa.table(
+        {
+            "domain_key": pa.array([server.domain_key for server in servers], pa.uint64()),
+            "url_key": pa.array([keys.of(url) for url in urls], pa.uint64()),
+            "server_key": pa.array([server.key for server in servers], pa.uint64()),
+            "url": pa.array(urls, pa.string()),
+            "depth": np.zeros(len(urls), np.uint8),
+            "links_in": np.zeros(len(urls), np.uint32),
+            "cash": np.full(len(urls), SEED_CASH, np.uint64),
+        },
+        schema=AUX,
+    )
     return sort_by_keys(table), sum(bool(line.problem) for line in lines)
 
 

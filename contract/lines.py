@@ -29,7 +29,9 @@ def fit(text: str, width: int | None, indent: int = 2) -> str:
     """The text with each line that is too long broken between words; what follows is indented. Words can be copied whole."""
     if width is None:
         return text
-    wrapper = textwrap.TextWrapper(width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+    wrapper = textwrap.TextWrapper(
+        width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+    )
     return "\n".join(line if len(line) <= width else wrapper.fill(line) for line in text.split("\n"))
 
 

@@ -28,7 +28,6 @@ class Entry:
     inbox: str = ""  # of a seed or reconsider entry: the file that it took in
     reason: str = ""  # of an abandon entry
 
-
     @property
     def rows_file(self) -> str:
         """The table of its cycle that blocks absorb, below the verifier's folder."""
@@ -84,7 +83,9 @@ def positions(crawl: Path) -> list[int]:
     found = names.numbered(crawl / names.LOG, ".json")
     for expected, position in enumerate(found):
         if position != expected:
-            raise Damaged(crawl / names.LOG / names.log_entry(expected), f"expected an entry, found a gap up to {position}")
+            raise Damaged(
+                crawl / names.LOG / names.log_entry(expected), f"expected an entry, found a gap up to {position}"
+            )
     return found
 
 
@@ -93,11 +94,24 @@ def read_entry(crawl: Path, position: int) -> Entry:
     value = read_json(path)
     try:
         entry = Entry(
-            kind=KINDS[KINDS.index(value["kind"])], cycle=int(value["cycle"]), blocks=int(value["blocks"]),
-            parents=by_block(value["parents"]), generations=by_block(value["generations"]), seen=int(value["seen"]),
-            inbox=str(value["inbox"]), reason=str(value["reason"]),
+            kind=KINDS[KINDS.index(value["kind"])],
+            cycle=int(value["cycle"]),
+            blocks=int(value["blocks"]),
+            parents=by_block(value["parents"]),
+            generations=by_block(value["generations"]),
+            seen=int(value["seen"]),
+            inbox=str(value["inbox"]),
+            reason=str(value["reason"]),
         )
-        numbers = [entry.cycle, entry.seen, entry.blocks - 1, *entry.parents, *entry.generations, *entry.parents.values(), *entry.generations.values()]
+        numbers = [
+            entry.cycle,
+            entry.seen,
+            entry.blocks - 1,
+            *entry.parents,
+            *entry.generations,
+            *entry.parents.values(),
+            *entry.generations.values(),
+        ]
         if any(number is not None and not 0 <= number < names.NUMBER_END for number in numbers):
             raise ValueError("a number that cannot be")
         return entry

@@ -51,7 +51,7 @@ def near_pairs(values: np.ndarray, blocks: list[tuple[int, int]], most_bits: int
     sorted_values, sorted_first = values[order], first[order]
     left = np.arange(len(values))
     for distance in range(1, NEIGHBOURS_MAX + 1):
-        left = left[:np.searchsorted(left, len(values) - distance)]
+        left = left[: np.searchsorted(left, len(values) - distance)]
         left = left[sorted_first[left] == sorted_first[left + distance]]
         if not len(left):
             return

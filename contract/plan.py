@@ -44,7 +44,9 @@ def write_plan(crawl: Path, plan: Plan) -> None:
 def read_plan(crawl: Path, cycle: int) -> Plan:
     path = crawl / names.cycle(cycle) / names.PLAN
     if not path.exists():
-        raise Usage(f"cycle {cycle} has no {names.PLAN} in {crawl}: bin/run-cycle makes plans, bin/show log lists cycles")
+        raise Usage(
+            f"cycle {cycle} has no {names.PLAN} in {crawl}: bin/run-cycle makes plans, bin/show log lists cycles"
+        )
     value = read_json(path)
     try:
         config = from_tables(value["config"], f"{path}: config")
@@ -53,8 +55,13 @@ def read_plan(crawl: Path, cycle: int) -> Plan:
         if value["cycle"] != cycle:
             raise ValueError(f"that of cycle {value['cycle']}")
         return Plan(
-            int(value["cycle"]), KINDS[KINDS.index(value["kind"])], int(value["block"]), int(value["blocks"]),
-            None if value["generation"] is None else int(value["generation"]), int(value["now_ms"]), config,
+            int(value["cycle"]),
+            KINDS[KINDS.index(value["kind"])],
+            int(value["block"]),
+            int(value["blocks"]),
+            None if value["generation"] is None else int(value["generation"]),
+            int(value["now_ms"]),
+            config,
             str(value["inbox"]),
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -63,14 +70,18 @@ def read_plan(crawl: Path, cycle: int) -> Plan:
 
 def newest_plan(crawl: Path) -> Plan | None:
     """The plan of the newest cycle that has one."""
-    planned = [cycle for cycle in names.numbered(crawl / names.CYCLES) if (crawl / names.cycle(cycle) / names.PLAN).exists()]
+    planned = [
+        cycle for cycle in names.numbered(crawl / names.CYCLES) if (crawl / names.cycle(cycle) / names.PLAN).exists()
+    ]
     return read_plan(crawl, planned[-1]) if planned else None
 
 
 def open_cycles(crawl: Path, log: State) -> list[int]:
     """Cycles with a plan and no entry in the log."""
     numbers = names.numbered(crawl / names.CYCLES)
-    return [cycle for cycle in numbers if cycle not in log.cycles and (crawl / names.cycle(cycle) / names.PLAN).exists()]
+    return [
+        cycle for cycle in numbers if cycle not in log.cycles and (crawl / names.cycle(cycle) / names.PLAN).exists()
+    ]
 
 
 def cycles_without_plan(crawl: Path, log: State) -> list[int]:

@@ -1,7 +1,7 @@
 """Retry-After (RFC 9110 10.2.3): for how long a server asks to be left alone. Never raises, whatever it sent."""
 
 import re
-from datetime import timezone
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from math import ceil
 
@@ -21,7 +21,7 @@ def read_wait_s(status: int, text: str, now_ms: int) -> int:
     try:
         moment = parsedate_to_datetime(text)
         # HTTP knows no other zone than GMT (RFC 9110 5.6.7); without one, Python would take ours.
-        wait_s = (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp() - now_ms / 1000
+        wait_s = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - now_ms / 1000
     except (ValueError, TypeError, OverflowError, IndexError):
         return 0
     return max(0, min(ceil(wait_s), WAIT_MAX_S))

@@ -57,9 +57,15 @@ def read_answer(url: str, redirects: int, outcome: str, message: HttpMessage, te
         return UNREACHABLE
     if 200 <= message.status < 300:
         text = decode_body(message, text_max_bytes).content
-        is_cut = len(text) >= text_max_bytes or len(message.body) >= text_max_bytes  # here, or already when it was fetched
+        is_cut = (
+            len(text) >= text_max_bytes or len(message.body) >= text_max_bytes
+        )  # here, or already when it was fetched
         return Answer(drop_last_line(text) if is_cut else text, "")
-    if message.status in REDIRECTS and redirects < REDIRECTS_MAX and (target := find_target(url, message.get("location"))):
+    if (
+        message.status in REDIRECTS
+        and redirects < REDIRECTS_MAX
+        and (target := find_target(url, message.get("location")))
+    ):
         return Answer(None, target)
     return Answer(ALLOW_ALL, "")
 
@@ -74,7 +80,7 @@ def find_target(url: str, location: str) -> str:
 
 def drop_last_line(text: bytes) -> bytes:
     """The lines that have an end: a rule that was cut off could mean more than its author said."""
-    return text[:max(text.rfind(b"\n"), text.rfind(b"\r")) + 1]
+    return text[: max(text.rfind(b"\n"), text.rfind(b"\r")) + 1]
 
 
 class Rule(NamedTuple):
@@ -115,10 +121,13 @@ class Rules:
             if pattern := pattern_of(value, is_allow, server):
                 self._add(pattern, is_allow, line, wildcards)
         self._lengths = sorted({len(begin) for begin in self._begun})
-        self._wildcards = sorted((
-            Wildcard(rule, first, rest[:-1], rest[-1], is_anchored)
-            for (first, rest, is_anchored), rule in wildcards.items()
-        ), reverse=True)
+        self._wildcards = sorted(
+            (
+                Wildcard(rule, first, rest[:-1], rest[-1], is_anchored)
+                for (first, rest, is_anchored), rule in wildcards.items()
+            ),
+            reverse=True,
+        )
         tail_bytes = sum(len(piece) + 1 for _, rest, _ in wildcards for piece in rest)
         self._path_max_bytes = WORK_MAX // max(tail_bytes, 1) - LOOK_BYTES
 
@@ -202,7 +211,7 @@ def pattern_of(value: bytes, is_allow: bool, server: str) -> bytes:
     if origin:
         if not is_origin_of(origin.group(), server):
             return b""
-        value = value[origin.end():]
+        value = value[origin.end() :]
     elif is_allow and not value.startswith((b"/", b"*")):
         return b""
     return value if value.startswith((b"/", b"*")) else b"/" + value

@@ -11,9 +11,21 @@ AGENT, ALLOW, DISALLOW, SITEMAP, DELAY = "User-agent", "Allow", "Disallow", "Sit
 # The misspellings are those that Google's parser takes, and as there a name may go on ('Disallowed: /x'), and a blank may
 # stand for the colon where one word follows ('Disallow /x'): authors see that it works there, and mean what it does.
 _SPELLINGS = {
-    b"user-agent": AGENT, b"useragent": AGENT, b"user agent": AGENT, b"allow": ALLOW, b"disallow": DISALLOW,
-    b"dissallow": DISALLOW, b"dissalow": DISALLOW, b"disalow": DISALLOW, b"diasllow": DISALLOW, b"disallaw": DISALLOW,
-    b"sitemap": SITEMAP, b"site-map": SITEMAP, b"crawl-delay": DELAY, b"crawldelay": DELAY, b"crawl delay": DELAY,
+    b"user-agent": AGENT,
+    b"useragent": AGENT,
+    b"user agent": AGENT,
+    b"allow": ALLOW,
+    b"disallow": DISALLOW,
+    b"dissallow": DISALLOW,
+    b"dissalow": DISALLOW,
+    b"disalow": DISALLOW,
+    b"diasllow": DISALLOW,
+    b"disallaw": DISALLOW,
+    b"sitemap": SITEMAP,
+    b"site-map": SITEMAP,
+    b"crawl-delay": DELAY,
+    b"crawldelay": DELAY,
+    b"crawl delay": DELAY,
 }
 _DIRECTIVE = re.compile(rb"(%s)[^\s:]*(?:\s*:\s*|\s+(?=\S+\Z))(.*)" % b"|".join(_SPELLINGS), re.IGNORECASE | re.DOTALL)
 _MAYBE_SITEMAP = re.compile(rb"site-?map", re.IGNORECASE)  # most have none, and need not be read line by line
@@ -67,7 +79,7 @@ def read_groups(text: bytes, token: bytes) -> Groups:
 def read_directives(text: bytes) -> Iterator[tuple[int, str, bytes]]:
     """Line number, name and value of the lines that we understand."""
     if mark := _MARK.match(text):
-        text = text[mark.end():]
+        text = text[mark.end() :]
     # Without its NULs, UTF-16 of ASCII is ASCII.
     for line, content in enumerate(text.replace(b"\0", b"").splitlines(), 1):
         found = _DIRECTIVE.match(content.partition(b"#")[0].strip())

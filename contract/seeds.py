@@ -9,7 +9,9 @@ from contract.url import URL_MAX_BYTES, NotCanonical, canonicalise
 LINE_MAX_BYTES = 2 * URL_MAX_BYTES  # what is longer cannot be a URL; it is passed over without being held in memory
 
 
-WITHOUT_SCHEME = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\W_][\w.-]*)(:\d+)?([/?#]|$)")  # a host, perhaps a port, and then the path
+WITHOUT_SCHEME = re.compile(
+    r"(\[[0-9a-fA-F:.]+\]|[^\W_][\w.-]*)(:\d+)?([/?#]|$)"
+)  # a host, perhaps a port, and then the path
 
 
 class Line(NamedTuple):

@@ -31,7 +31,9 @@ class Progress:
         self._stage = stage
         descriptor = os.environ.get(PROGRESS_VARIABLE, "")
         self._pipe = int(descriptor) if descriptor.isdigit() else None
-        self._told_at = time.monotonic() if self._pipe is None else 0.0  # a supervisor shows at once that a stage is at work
+        self._told_at = (
+            time.monotonic() if self._pipe is None else 0.0
+        )  # a supervisor shows at once that a stage is at work
         self._interval_s = 0.5 if self._pipe is not None or (sys.stderr is not None and sys.stderr.isatty()) else 10.0
 
     def is_due(self) -> bool:
@@ -92,7 +94,9 @@ def read_input_manifest(folder: Path) -> dict:
     try:
         return read_manifest(folder)
     except (FileNotFoundError, NotADirectoryError):
-        raise BadInput(f"{folder} has no {names.MANIFEST}: that stage has not finished, run it first (committed: bin/status tells)") from None
+        raise BadInput(
+            f"{folder} has no {names.MANIFEST}: that stage has not finished, run it first (committed: bin/status tells)"
+        ) from None
 
 
 def describe_inputs(folder: Path, root: Path) -> dict:

@@ -48,15 +48,22 @@ def parse_surt(text: str) -> Surt:
     scheme, written, port, path = found.groups()
     labels = written.rstrip(",").split(",")
     host = host_named(".".join(reversed(labels)))
-    if not all(labels) or is_address(host) != is_address(written.rstrip(",").strip("[]")) or "." in written and not is_address(host):
+    if (
+        not all(labels)
+        or is_address(host) != is_address(written.rstrip(",").strip("[]"))
+        or "." in written
+        and not is_address(host)
+    ):
         raise NotCanonical(UNPARSABLE)
     if not port and ")" not in text:
         return Surt(reverse_host(host), "")
     bracketed = f"[{host}]" if ":" in host else host
     url = canonicalise(f"{scheme or 'http'}://{bracketed}{port or ''}{path or '/'}")
     server = server_of(url)
-    cut = "?" * (bool(path) and path.endswith("?") and not url.endswith("?"))  # canonical URLs have no empty query, prefixes may
-    return Surt(surt_of(server), url[len(server):] + cut)
+    cut = "?" * (
+        bool(path) and path.endswith("?") and not url.endswith("?")
+    )  # canonical URLs have no empty query, prefixes may
+    return Surt(surt_of(server), url[len(server) :] + cut)
 
 
 class SurtPrefixes:

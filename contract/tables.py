@@ -22,62 +22,135 @@ def schema(*columns: tuple[str, pa.DataType], nullable: tuple[str, ...] = ()) ->
 
 
 URL_LIST = schema(
-    ("order", pa.uint32()), ("url", pa.string()), *KEYS, ("depth", pa.uint8()), ("revisit", pa.bool_()), ("etag", pa.string()),
-    ("last_modified", pa.string()), ("payload_digest", pa.string()), ("fetched_at_ms", pa.int64()), *_TAKEN,
+    ("order", pa.uint32()),
+    ("url", pa.string()),
+    *KEYS,
+    ("depth", pa.uint8()),
+    ("revisit", pa.bool_()),
+    ("etag", pa.string()),
+    ("last_modified", pa.string()),
+    ("payload_digest", pa.string()),
+    ("fetched_at_ms", pa.int64()),
+    *_TAKEN,
 )
 
 LAST_FAILURE = [  # of a server
-    ("last_failure_reason", pa.string()), ("last_failure_message", pa.string()), ("last_failure_at_ms", pa.int64()),
+    ("last_failure_reason", pa.string()),
+    ("last_failure_message", pa.string()),
+    ("last_failure_at_ms", pa.int64()),
 ]
 
 SERVERS = schema(
-    ("server", pa.string()), ("server_key", pa.uint64()), ("domain_key", pa.uint64()),
-    ("robots", pa.binary()), ("robots_expires_at_ms", pa.int64()), ("delay_ms", pa.uint32()),
-    ("last_request_at_ms", pa.int64()), ("ready_at_ms", pa.int64()), ("address", pa.string()), ("requests", pa.uint32()),
-    ("mean_ms", pa.uint32()), ("failures", pa.uint32()), *LAST_FAILURE, ("sitemaps", pa.list_(pa.string())),
+    ("server", pa.string()),
+    ("server_key", pa.uint64()),
+    ("domain_key", pa.uint64()),
+    ("robots", pa.binary()),
+    ("robots_expires_at_ms", pa.int64()),
+    ("delay_ms", pa.uint32()),
+    ("last_request_at_ms", pa.int64()),
+    ("ready_at_ms", pa.int64()),
+    ("address", pa.string()),
+    ("requests", pa.uint32()),
+    ("mean_ms", pa.uint32()),
+    ("failures", pa.uint32()),
+    *LAST_FAILURE,
+    ("sitemaps", pa.list_(pa.string())),
     nullable=("robots",),
 )
 
 COLLECTED = schema(
-    *KEYS, ("url", pa.string()), ("depth", pa.uint8()), ("outcome", pa.string()), ("reason", pa.string()),
-    ("status", pa.uint16()), ("attempts", pa.uint8()), ("fetched_at_ms", pa.int64()), ("foreign", pa.bool_()), *_TAKEN,
+    *KEYS,
+    ("url", pa.string()),
+    ("depth", pa.uint8()),
+    ("outcome", pa.string()),
+    ("reason", pa.string()),
+    ("status", pa.uint16()),
+    ("attempts", pa.uint8()),
+    ("fetched_at_ms", pa.int64()),
+    ("foreign", pa.bool_()),
+    *_TAKEN,
 )
 
 FAILURES = schema(
-    *KEYS, ("url", pa.string()), ("server", pa.string()), ("is_robots", pa.bool_()), ("outcome", pa.string()),
-    ("reason", pa.string()), ("message", pa.string()), ("address", pa.string()), ("failed_at_ms", pa.int64()),
+    *KEYS,
+    ("url", pa.string()),
+    ("server", pa.string()),
+    ("is_robots", pa.bool_()),
+    ("outcome", pa.string()),
+    ("reason", pa.string()),
+    ("message", pa.string()),
+    ("address", pa.string()),
+    ("failed_at_ms", pa.int64()),
     ("attempts", pa.uint8()),
 )
 # A robots.txt may be in the list too, and be that of several servers.
 FAILURES_ORDER = (*ORDER, "is_robots", "server_key")
 
 METADATA = schema(
-    *KEYS, ("url", pa.string()), ("file", pa.string()), ("offset", pa.int64()), ("length", pa.int64()),
-    ("status", pa.uint16()), ("type", pa.string()), ("charset", pa.string()), ("payload_digest", pa.string()),
-    ("content_digest", pa.binary(16)), ("fetched_at_ms", pa.int64()), ("waited_ms", pa.uint32()),
-    ("dns_ms", pa.uint32()), ("connect_ms", pa.uint32()), ("first_byte_ms", pa.uint32()), ("total_ms", pa.uint32()),
+    *KEYS,
+    ("url", pa.string()),
+    ("file", pa.string()),
+    ("offset", pa.int64()),
+    ("length", pa.int64()),
+    ("status", pa.uint16()),
+    ("type", pa.string()),
+    ("charset", pa.string()),
+    ("payload_digest", pa.string()),
+    ("content_digest", pa.binary(16)),
+    ("fetched_at_ms", pa.int64()),
+    ("waited_ms", pa.uint32()),
+    ("dns_ms", pa.uint32()),
+    ("connect_ms", pa.uint32()),
+    ("first_byte_ms", pa.uint32()),
+    ("total_ms", pa.uint32()),
     ("bytes", pa.int64()),
-    ("address", pa.string()), ("etag", pa.string()), ("last_modified", pa.string()), ("redirect_to", pa.string()),
-    ("parsed", pa.bool_()), ("reader", pa.string()), ("trouble", pa.string()), ("title", pa.string()), ("language", pa.string()),
-    ("canonical", pa.string()), ("noindex", pa.bool_()), ("nofollow", pa.bool_()), ("links_inside", pa.uint32()),
-    ("links_outside", pa.uint32()), ("duplicate", pa.bool_()), ("fingerprint", pa.uint64()),
+    ("address", pa.string()),
+    ("etag", pa.string()),
+    ("last_modified", pa.string()),
+    ("redirect_to", pa.string()),
+    ("parsed", pa.bool_()),
+    ("reader", pa.string()),
+    ("trouble", pa.string()),
+    ("title", pa.string()),
+    ("language", pa.string()),
+    ("canonical", pa.string()),
+    ("noindex", pa.bool_()),
+    ("nofollow", pa.bool_()),
+    ("links_inside", pa.uint32()),
+    ("links_outside", pa.uint32()),
+    ("duplicate", pa.bool_()),
+    ("fingerprint", pa.uint64()),
 )
 
 UNKNOWN_DIGEST = bytes(16)  # content_digest of a revisit, whose content is not there to be read
 
 EXTRACTED = schema(
-    *KEYS, ("url", pa.string()), ("depth", pa.uint8()),
+    *KEYS,
+    ("url", pa.string()),
+    ("depth", pa.uint8()),
     *((accumulator.name, {"u4": pa.uint32(), "u8": pa.uint64()}[accumulator.dtype]) for accumulator in ACCUMULATORS),
 )
 AUX = EXTRACTED
-SERVER_RULES = ("", "server_budget", "domain_budget", "path_prefix", "query")  # rules about a whole server; the code of one is its place
-REFUSED_ROWS = schema(("domain_key", pa.uint64()), ("url_key", pa.uint64()), ("links_in", pa.uint64()), ("rule", pa.uint8()))
+SERVER_RULES = (
+    "",
+    "server_budget",
+    "domain_budget",
+    "path_prefix",
+    "query",
+)  # rules about a whole server; the code of one is its place
+REFUSED_ROWS = schema(
+    ("domain_key", pa.uint64()), ("url_key", pa.uint64()), ("links_in", pa.uint64()), ("rule", pa.uint8())
+)
 
 RECONSIDERED = schema(*KEYS, ("is_server", pa.bool_()))
 
 LINKS = schema(
-    ("from_key", pa.uint64()), ("to_key", pa.uint64()), ("kinds", pa.uint32()), ("nofollow", pa.bool_()),
-    ("followed", pa.bool_()), ("anchor", pa.string()),
+    ("from_key", pa.uint64()),
+    ("to_key", pa.uint64()),
+    ("kinds", pa.uint32()),
+    ("nofollow", pa.bool_()),
+    ("followed", pa.bool_()),
+    ("anchor", pa.string()),
 )
 
 TARGETS = schema(("key", pa.uint64()), ("url", pa.string()))

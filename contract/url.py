@@ -13,7 +13,9 @@ URL_MAX_BYTES = 8_000  # longer ones are not URLs for us: servers answer 414 to 
 UNPARSABLE = "unparsable"
 OTHER_SCHEME = "other_scheme"
 PLAIN = r"[A-Za-z0-9_.~/-]*+(?:\?[A-Za-z0-9_.~=&/-]++)?"  # paths with their queries that the parser leaves as they are, unless they hold steps (./, ../)
-_PLAIN = re.compile(rf"https?://(?:[a-z0-9-]++\.)*[a-z]{{2,}}+/{PLAIN}")  # absolute URLs likewise, unless a name is in Punycode, which may be wrong
+_PLAIN = re.compile(
+    rf"https?://(?:[a-z0-9-]++\.)*[a-z]{{2,}}+/{PLAIN}"
+)  # absolute URLs likewise, unless a name is in Punycode, which may be wrong
 
 
 class NotCanonical(ValueError):
@@ -59,23 +61,23 @@ def drop_trailing_dots(authority: str) -> str:
 
 def server_of(url: str) -> str:
     """Scheme, host and port of a canonical URL."""
-    return url[:url.index("/", 8)]
+    return url[: url.index("/", 8)]
 
 
 def servers_of(texts: bytes, starts: list[int]) -> list[str]:
     """The servers of the canonical URLs that begin at these places of a text."""
-    return [texts[start:texts.index(b"/", start + 8)].decode() for start in starts]
+    return [texts[start : texts.index(b"/", start + 8)].decode() for start in starts]
 
 
 def extension_of(url: str) -> str:
     """The extension of a canonical URL's path."""
-    return path_extension(url[url.index("/", 8):].partition("?")[0])
+    return path_extension(url[url.index("/", 8) :].partition("?")[0])
 
 
 def path_extension(path: str) -> str:
     """What follows the last dot of the last segment, in lower case; nothing where there is none. A packed sitemap is an xml."""
-    name = path[path.rfind("/") + 1:]
-    extension = name[name.rfind(".") + 1:].lower() if "." in name else ""
+    name = path[path.rfind("/") + 1 :]
+    extension = name[name.rfind(".") + 1 :].lower() if "." in name else ""
     return "xml" if extension == "gz" and name[-7:].lower() == ".xml.gz" else extension
 
 
@@ -83,7 +85,7 @@ def host_of(server: str) -> str:
     """The host of a server, an IPv6 address without its brackets."""
     authority = server.partition("//")[2]
     if authority.startswith("["):
-        return authority[1:authority.index("]")]
+        return authority[1 : authority.index("]")]
     return authority.partition(":")[0]
 
 

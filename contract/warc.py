@@ -10,7 +10,7 @@ import hashlib
 import random
 import re
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +26,12 @@ HTTP_RESPONSE = "application/http;msgtype=response"
 HTTP_REQUEST = "application/http;msgtype=request"
 FIELDS = "application/warc-fields"
 FINAL, OUTCOME, REASON, MESSAGE, TIMES, ROBOTS = (
-    "Coletor-Final", "Coletor-Outcome", "Coletor-Reason", "Coletor-Message", "Coletor-Times", "Coletor-Robots"
+    "Coletor-Final",
+    "Coletor-Outcome",
+    "Coletor-Reason",
+    "Coletor-Message",
+    "Coletor-Times",
+    "Coletor-Robots",
 )
 MESSAGE_MAX_CHARACTERS = 300
 YES = "yes"
@@ -77,12 +82,12 @@ def write_digests(digests: list[bytes]) -> list[str]:
     """SHA-1 digests as WARC headers have them, in Base32 (RFC 4648 6); many at once, for base64.b32encode takes 10 us each."""
     fives = np.unpackbits(np.frombuffer(b"".join(digests), np.uint8)).reshape(-1, 5)
     letters = _BASE32[np.packbits(fives, axis=1)[:, 0] >> 3].tobytes().decode("ascii")
-    return ["sha1:" + letters[start:start + DIGEST_LETTERS] for start in range(0, len(letters), DIGEST_LETTERS)]
+    return ["sha1:" + letters[start : start + DIGEST_LETTERS] for start in range(0, len(letters), DIGEST_LETTERS)]
 
 
 @lru_cache(4)
 def format_second(at_s: int) -> str:
-    return f"{datetime.fromtimestamp(at_s, timezone.utc):%Y-%m-%dT%H:%M:%S}"
+    return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def format_date(at_ms: int) -> str:
@@ -107,7 +112,7 @@ def parse_times(text: str) -> dict[str, int]:
 
 def clean_message(text: str) -> str:
     """The text as one bounded line without anything that a terminal would obey; it may hold what a server sent."""
-    plain = "".join([c if c.isprintable() else " " for c in text[:4 * MESSAGE_MAX_CHARACTERS]])
+    plain = "".join([c if c.isprintable() else " " for c in text[: 4 * MESSAGE_MAX_CHARACTERS]])
     return " ".join(plain.split())[:MESSAGE_MAX_CHARACTERS].rstrip()
 
 
@@ -117,8 +122,10 @@ def write_headers(headers: list[tuple[str, str]]) -> str:
 
 def write_head(kind: str, headers: str, block_digest: str, block_bytes: int) -> bytes:
     """What comes before the block of a record, RECORD_END behind it. Headers are lines without version, length and block digest."""
-    return (f"WARC/1.1\r\nWARC-Type: {kind}\r\n{headers}"
-            f"WARC-Block-Digest: {block_digest}\r\nContent-Length: {block_bytes}\r\n\r\n").encode()
+    return (
+        f"WARC/1.1\r\nWARC-Type: {kind}\r\n{headers}"
+        f"WARC-Block-Digest: {block_digest}\r\nContent-Length: {block_bytes}\r\n\r\n"
+    ).encode()
 
 
 def encode_record(kind: str, headers: list[tuple[str, str]], block: bytes) -> bytes:
@@ -140,7 +147,7 @@ def decode_record(data: bytes, offset: int, length: int, *, is_cut: bool = False
     found = len(data) - start - len(RECORD_END)
     if not _LENGTH.fullmatch(size) or found != int(size) and not is_cut:
         raise ValueError(f"expected Content-Length {size[:40] or 'missing'}, found {found} bytes")
-    return Record(headers.get("warc-type", ""), headers, data[start:start + int(size)], offset, length)
+    return Record(headers.get("warc-type", ""), headers, data[start : start + int(size)], offset, length)
 
 
 class PageReader:
@@ -210,7 +217,9 @@ class PageReader:
         """The record at `offset` with no more of its block than stands in its first HEAD_MAX_BYTES: for one that is too large to be read."""
         try:
             content = self._members.read_start(offset, HEAD_MAX_BYTES)
-            return decode_record(content, offset, self._members.pass_member(offset, RECORD_MAX_BYTES) - offset, is_cut=True)
+            return decode_record(
+                content, offset, self._members.pass_member(offset, RECORD_MAX_BYTES) - offset, is_cut=True
+            )
         except (Torn, Broken, TooLong, ValueError) as error:
             raise self._damaged(error, offset) from None
 
@@ -230,7 +239,9 @@ class PageReader:
         try:
             return self._members.pass_extensions(offset)
         except (Torn, Broken) as error:
-            raise Damaged(self.path, str(error) or "expected a whole frame, found the end of the file", offset) from None
+            raise Damaged(
+                self.path, str(error) or "expected a whole frame, found the end of the file", offset
+            ) from None
 
 
 def map_file(path: Path) -> memoryview:

@@ -21,7 +21,9 @@ EX_CONFIG = 78
 
 def main(extra: str) -> int:
     if importlib.util.find_spec("ensurepip") is None:
-        say("this Python cannot make a virtual environment: install its venv package (Debian: apt install python3-venv).")
+        say(
+            "this Python cannot make a virtual environment: install its venv package (Debian: apt install python3-venv)."
+        )
         return EX_CONFIG
     try:
         lock = open(ROOT / ".venv.lock", "w")
@@ -50,9 +52,25 @@ def install(extra: str, stamp: Path) -> int:
     target = str(ROOT) if extra == "core" else f"{ROOT}[{extra}]"
     pip = [VENV / "bin" / "python", "-m", "pip", "install", "--progress-bar", "off", "--disable-pip-version-check"]
     run = subprocess.Popen(
-        [*pip, "--constraint", LOCK, "--config-settings", "editable_mode=compat", "--editable", target],  # a plain .pth: starts fastest
-        env={**os.environ, "PIP_CONSTRAINT": str(LOCK), "PYTHONUNBUFFERED": "1"},  # the first reaches the build environment of the project too
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+        [
+            *pip,
+            "--constraint",
+            LOCK,
+            "--config-settings",
+            "editable_mode=compat",
+            "--editable",
+            target,
+        ],  # a plain .pth: starts fastest
+        env={
+            **os.environ,
+            "PIP_CONSTRAINT": str(LOCK),
+            "PYTHONUNBUFFERED": "1",
+        },  # the first reaches the build environment of the project too
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
     )
     last_lines = follow(run.stdout)
     if run.wait():
@@ -61,7 +79,12 @@ def install(extra: str, stamp: Path) -> int:
         say("pip could not install the packages of requirements.lock (see above); run the command again when it can.")
         return EX_TEMPFAIL
     show("compiling")
-    subprocess.run([VENV / "bin" / "python", "-P", ROOT / "environment" / "compile.py"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        [VENV / "bin" / "python", "-P", ROOT / "environment" / "compile.py"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     stamp.parent.mkdir(exist_ok=True)
     aside = stamp.with_suffix(".new")
     aside.write_bytes(wanted)

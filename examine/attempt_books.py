@@ -54,7 +54,10 @@ class Ledger:
 
 def check_attempts(crawl: Path, log: State, generations: dict[int, Generation], findings: Findings) -> None:
     """Over the live generations of all blocks, each with the entries that it has absorbed."""
-    ledgers = {block: Ledger(generation, interval(block, log.blocks), log.seen.get(block, 0)) for block, generation in generations.items()}
+    ledgers = {
+        block: Ledger(generation, interval(block, log.blocks), log.seen.get(block, 0))
+        for block, generation in generations.items()
+    }
     for position, entry in sorted(enumerate(log.entries), key=order_of):
         if entry is not None and entry.kind == CRAWL:
             outcomes = read_outcomes(crawl, entry)
@@ -68,7 +71,12 @@ def check_attempts(crawl: Path, log: State, generations: dict[int, Generation], 
     for block, ledger in ledgers.items():
         place = crawl / names.generation(block, log.generation(block))
         found = np.asarray(generations[block].rows["attempts"])
-        findings.rows(CLAIM, place, found != np.minimum(ledger.attempts, ATTEMPTS_MAX), "another number of failures in the cycles' tables")
+        findings.rows(
+            CLAIM,
+            place,
+            found != np.minimum(ledger.attempts, ATTEMPTS_MAX),
+            "another number of failures in the cycles' tables",
+        )
 
 
 def order_of(numbered: tuple[int, Entry | None]) -> float:
@@ -89,6 +97,10 @@ def read_decision(crawl: Path, entry: Entry) -> tuple[np.ndarray, ...]:
     """Domain key, URL key, server key of each row, and whether it names a server."""
     schema = RECONSIDERED if entry.kind == RECONSIDER else AUX
     path = crawl / names.cycle(entry.cycle) / names.VERIFIER / entry.rows_file
-    table = read_table(path, schema, columns=[name for name in ("domain_key", "url_key", "server_key", "is_server") if name in schema.names])
+    table = read_table(
+        path,
+        schema,
+        columns=[name for name in ("domain_key", "url_key", "server_key", "is_server") if name in schema.names],
+    )
     named = column(table, "is_server").astype(bool) if entry.kind == RECONSIDER else np.zeros(len(table), bool)
     return column(table, "domain_key"), column(table, "url_key"), column(table, "server_key"), named

@@ -16,18 +16,30 @@ from storage.publish import is_published, read_manifest
 from storage.tables import column, read_table
 
 
-def check_generation(crawl: Path, block: int, blocks: int, generation: Generation, place: Path, keys: Keys, findings: Findings) -> None:
+def check_generation(
+    crawl: Path, block: int, blocks: int, generation: Generation, place: Path, keys: Keys, findings: Findings
+) -> None:
     rows, servers = generation.rows, generation.servers
     low, high = interval(block, blocks)
     server_keys, domain_keys = column(servers, "server_key"), column(servers, "domain_key")
     findings.rows("servers are sorted by domain", place, domain_keys[1:] < domain_keys[:-1], "below the row before")
     findings.equal("each server once", place, len(np.unique(server_keys)), len(servers), "servers")
-    findings.rows("every key is in its block", place, ~in_interval(column(servers, "domain_key"), low, high), "server of another block")
+    findings.rows(
+        "every key is in its block",
+        place,
+        ~in_interval(column(servers, "domain_key"), low, high),
+        "server of another block",
+    )
     findings.rows("states are known", place, rows["state"] >= len(STATES), "no such state")
     places = generation.places
     bad_server = places >= len(servers)
-    bad_server[~bad_server] = np.bincount(places[~bad_server], minlength=len(servers))[places[~bad_server]] != column(servers, "known")[places[~bad_server]]
-    findings.rows("every URL has its server", place, bad_server, "no such server, or one that knows another number of URLs")
+    bad_server[~bad_server] = (
+        np.bincount(places[~bad_server], minlength=len(servers))[places[~bad_server]]
+        != column(servers, "known")[places[~bad_server]]
+    )
+    findings.rows(
+        "every URL has its server", place, bad_server, "no such server, or one that knows another number of URLs"
+    )
     if bad_server.any():
         return
     domain = domain_keys[places]
@@ -38,7 +50,13 @@ def check_generation(crawl: Path, block: int, blocks: int, generation: Generatio
     wrong = np.array([keys.of(text) for text in texts], np.uint64) != rows["key"]
     wrong |= np.array([server_of(text) for text in texts], object) != names_of_servers
     findings.rows("every text is that of its key and server", place, wrong.astype(bool), "the text is another URL")
-    findings.equal("the side set is that of the collected URLs", place, generation.side.rows, int((rows["state"] == COLLECTED_STATE).sum()), "rows")
+    findings.equal(
+        "the side set is that of the collected URLs",
+        place,
+        generation.side.rows,
+        int((rows["state"] == COLLECTED_STATE).sum()),
+        "rows",
+    )
 
 
 def check_side(crawl: Path, generation: Generation, place: Path, findings: Findings) -> None:
@@ -69,10 +87,17 @@ class Found:
                 table = read_table(folder / names.VERIFIER / names.AUX, AUX, columns=["url_key"])
                 self._cycles[cycle] = column(table, "url_key"), 0
             else:
-                table = read_table(folder / names.EXTRACTOR / names.EXTRACTED, EXTRACTED, columns=["url_key", "links_in"])
-                collected = read_table(folder / names.EXTRACTOR / names.COLLECTED, COLLECTED, columns=["url_key", "foreign"])
+                table = read_table(
+                    folder / names.EXTRACTOR / names.EXTRACTED, EXTRACTED, columns=["url_key", "links_in"]
+                )
+                collected = read_table(
+                    folder / names.EXTRACTOR / names.COLLECTED, COLLECTED, columns=["url_key", "foreign"]
+                )
                 foreign = column(collected, "url_key")[column(collected, "foreign").astype(bool)]
-                self._cycles[cycle] = np.concatenate([column(table, "url_key"), foreign]), int(column(table, "links_in").sum(dtype=np.uint64))
+                self._cycles[cycle] = (
+                    np.concatenate([column(table, "url_key"), foreign]),
+                    int(column(table, "links_in").sum(dtype=np.uint64)),
+                )
         return self._cycles[cycle]
 
 
@@ -98,22 +123,34 @@ def check_position(crawl: Path, log: State, found: Found, findings: Findings) ->
             mine = in_interval(column(aux, "domain_key"), low, high)
             known.append(column(aux, "url_key")[mine])
             links_in += int(column(aux, "links_in")[mine].sum(dtype=np.uint64))
-    findings.equal("links in of R, AUX and refused = links in of all cycles", place, links_in, sum(number for _, number in brought), "sums")
+    findings.equal(
+        "links in of R, AUX and refused = links in of all cycles",
+        place,
+        links_in,
+        sum(number for _, number in brought),
+        "sums",
+    )
     have = np.unique(np.concatenate(known))
     want = np.unique(np.concatenate([np.empty(0, np.uint64), *(part for part, _ in brought)]))
     missing, extra = np.setdiff1d(want, have), np.setdiff1d(have, want)
     findings.hold("keys of R, AUX and refused = keys of all cycles and seeds", len(want))
     if len(missing) or len(extra):
-        findings.deny("keys of R, AUX and refused = keys of all cycles and seeds", place,
-                      f"{len(missing)} lost, {len(extra)} from nowhere, first {[*missing[:1], *extra[:1]]}")
+        findings.deny(
+            "keys of R, AUX and refused = keys of all cycles and seeds",
+            place,
+            f"{len(missing)} lost, {len(extra)} from nowhere, first {[*missing[:1], *extra[:1]]}",
+        )
 
 
 def pending_aux(crawl: Path, log: State, block: int) -> list[Path]:
     """The AUX tables with rows that the block has not absorbed."""
-    entries = [entry for entry in log.entries[log.seen.get(block, 0):] if entry is not None and entry.kind in WITH_AUX]
+    entries = [entry for entry in log.entries[log.seen.get(block, 0) :] if entry is not None and entry.kind in WITH_AUX]
     folders = [crawl / names.cycle(entry.cycle) / names.VERIFIER for entry in entries]
-    return [folder / names.AUX for folder in folders
-            if is_published(folder) and may_hold(read_manifest(folder).get("aux"), *interval(block, log.blocks))]
+    return [
+        folder / names.AUX
+        for folder in folders
+        if is_published(folder) and may_hold(read_manifest(folder).get("aux"), *interval(block, log.blocks))
+    ]
 
 
 def is_kept(crawl: Path, log: State) -> bool:
@@ -133,10 +170,21 @@ def check_chain(crawl: Path, log: State, findings: Findings) -> None:
         if entry is None or not entry.generations or not is_published(folder):
             continue
         report = read_manifest(folder)["counts"]
-        (block, parent), = entry.parents.items()
-        findings.equal("a turn begins with what the last one left", folder, report["known_before"], known.get((block, parent), 0), "URLs")
-        after = {child: report[f"known_{child}"] if len(entry.generations) > 1 else report["known"]
-                 for child, generation in entry.generations.items() if generation is not None}
+        ((block, parent),) = entry.parents.items()
+        findings.equal(
+            "a turn begins with what the last one left",
+            folder,
+            report["known_before"],
+            known.get((block, parent), 0),
+            "URLs",
+        )
+        after = {
+            child: report[f"known_{child}"] if len(entry.generations) > 1 else report["known"]
+            for child, generation in entry.generations.items()
+            if generation is not None
+        }
         if len(entry.generations) > 1 and after:
-            findings.equal("a split block = its two children", folder, report["known_before"], sum(after.values()), "URLs")
+            findings.equal(
+                "a split block = its two children", folder, report["known_before"], sum(after.values()), "URLs"
+            )
         known |= {(child, entry.cycle): number for child, number in after.items()}

@@ -24,10 +24,10 @@ from contract.crawl_folder import CrawlFolder, notes_of_damage, open_folder
 from contract.dictionary import read_dictionary
 from contract.errors import EX_DATAERR
 from contract.generation import open_generation
+from contract.lines import say
 from contract.log import ABANDON, CRAWL, State, positions, replay
 from contract.plan import cycles_without_plan, open_cycles, read_plan
 from contract.tables import ANSWERED, COLLECTED
-from contract.lines import say
 from contract.units import count
 from examine.attempt_books import check_attempts
 from examine.block_books import Found, check_chain, check_generation, check_position, check_side, is_kept
@@ -67,12 +67,18 @@ def check_all(crawl: CrawlFolder, log: State, findings: Findings) -> None:
     check_dictionary(crawl.path, findings)
     check_configuration(crawl.path, findings)
     for cycle in cycles_without_plan(crawl.path, log):
-        findings.deny(PLANS, crawl.path / names.cycle(cycle) / names.PLAN, "expected the plan of a cycle that has files, found none")
+        findings.deny(
+            PLANS,
+            crawl.path / names.cycle(cycle) / names.PLAN,
+            "expected the plan of a cycle that has files, found none",
+        )
     for cycle in open_cycles(crawl.path, log):
         check_plan(crawl.path, cycle, findings)
     committed = [entry for entry in log.entries if entry is not None]
     for entry in committed:
-        if entry.kind != ABANDON or (crawl.path / names.cycle(entry.cycle)).exists():  # a cycle whose plan was lost is set aside
+        if (
+            entry.kind != ABANDON or (crawl.path / names.cycle(entry.cycle)).exists()
+        ):  # a cycle whose plan was lost is set aside
             check_plan(crawl.path, entry.cycle, findings)
         with findings.reading(FILES, crawl.path / names.cycle(entry.cycle)):
             if entry.kind == CRAWL:
@@ -123,7 +129,9 @@ def check_configuration(crawl: Path, findings: Findings) -> None:
 
 
 def published_folders(crawl: Path) -> list[Path]:
-    cycles = (crawl / names.cycle(cycle) / stage for cycle in names.numbered(crawl / names.CYCLES) for stage in names.STAGES)
+    cycles = (
+        crawl / names.cycle(cycle) / stage for cycle in names.numbered(crawl / names.CYCLES) for stage in names.STAGES
+    )
     blocks = sorted(path for path in (crawl / names.GENERATIONS).glob("[0-9]*/[0-9]*"))
     return [folder for folder in (*cycles, *blocks) if is_published(folder)]
 
@@ -149,7 +157,8 @@ def check_manifest(crawl: Path, folder: Path, manifest: dict, log: State, aside:
 def is_needed(manifest: dict, log: State) -> bool:
     position = log.cycles.get(manifest["cycle"])
     return position is not None and any(
-        log.seen.get(block, 0) <= position and may_hold(manifest.get("aux"), *interval(block, log.blocks)) for block in range(log.blocks)
+        log.seen.get(block, 0) <= position and may_hold(manifest.get("aux"), *interval(block, log.blocks))
+        for block in range(log.blocks)
     )
 
 
@@ -162,7 +171,9 @@ def check_once(crawl: Path, cycles: list[int], findings: Findings) -> None:
         with findings.reading(claim):
             table = read_table(path, COLLECTED, columns=["url_key", "outcome"])
             answered = column(table, "outcome") == ANSWERED
-            findings.rows(claim, path, answered & np.isin(column(table, "url_key"), seen), "collected in an earlier cycle too")
+            findings.rows(
+                claim, path, answered & np.isin(column(table, "url_key"), seen), "collected in an earlier cycle too"
+            )
             seen = np.concatenate([seen, column(table, "url_key")[answered]])
 
 

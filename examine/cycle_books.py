@@ -8,8 +8,20 @@ import pyarrow.compute as pc
 
 from contract import names
 from contract.tables import (
-    ANSWERED, AUX, COLLECTED, EXTRACTED, FAILED, FAILURES, FAILURES_ORDER, LINKS, METADATA, REFUSED, REJECTED, SERVERS,
-    TARGETS, URL_LIST,
+    ANSWERED,
+    AUX,
+    COLLECTED,
+    EXTRACTED,
+    FAILED,
+    FAILURES,
+    FAILURES_ORDER,
+    LINKS,
+    METADATA,
+    REFUSED,
+    REJECTED,
+    SERVERS,
+    TARGETS,
+    URL_LIST,
 )
 from contract.url import Keys, server_of
 from contract.warc import ANSWERS, PageReader
@@ -17,7 +29,16 @@ from examine.findings import Findings
 from storage.publish import read_manifest
 from storage.tables import column, read_table
 
-LINK_CLASSES = ("unparsable", "other_scheme", "repeated_in_page", "kind_not_followed", "nofollow", "out_of_scope", "trap", "followed")
+LINK_CLASSES = (
+    "unparsable",
+    "other_scheme",
+    "repeated_in_page",
+    "kind_not_followed",
+    "nofollow",
+    "out_of_scope",
+    "trap",
+    "followed",
+)
 
 
 def check_cycle(crawl: Path, cycle: int, keys: Keys, findings: Findings) -> None:
@@ -61,10 +82,20 @@ def check_list(place: Path, listed, collected, metadata, counts: dict, findings:
     outcome, foreign = column(collected, "outcome"), column(collected, "foreign").astype(bool)
     numbers = {name: int(((outcome == name) & ~foreign).sum()) for name in (ANSWERED, FAILED, REFUSED)}
     reached = np.isin(column(listed, "url_key"), column(collected, "url_key")[~foreign])
-    findings.equal(claim, place, len(listed), sum(numbers.values()) + int((~reached).sum()), "rows of the list, and where they went")
+    findings.equal(
+        claim,
+        place,
+        len(listed),
+        sum(numbers.values()) + int((~reached).sum()),
+        "rows of the list, and where they went",
+    )
     for name in (ANSWERED, FAILED, REFUSED):
-        findings.equal(claim, place, counts[names.EXTRACTOR][name], numbers[name], f"{name} in the manifest and in the table")
-    findings.equal(claim, place, counts[names.FETCHER]["listed"], len(listed), "listed in the fetcher's manifest and in the list")
+        findings.equal(
+            claim, place, counts[names.EXTRACTOR][name], numbers[name], f"{name} in the manifest and in the table"
+        )
+    findings.equal(
+        claim, place, counts[names.FETCHER]["listed"], len(listed), "listed in the fetcher's manifest and in the list"
+    )
     findings.equal("Metadados = answered", place, len(metadata), int((outcome == ANSWERED).sum()), "rows")
     same = np.array_equal(column(metadata, "url_key"), column(collected, "url_key")[outcome == ANSWERED])
     findings.equal("Metadados = answered", place, same, True, "the same URLs")
@@ -93,29 +124,62 @@ def check_failures(path: Path, collected, keys: Keys, counts: dict, findings: Fi
 
 
 def check_links(place: Path, extracted, rejected, counts: dict, findings: Findings) -> None:
-    findings.equal("link occurrences = sum of their classes", place, counts["link_occurrences"],
-                   sum(counts[name] for name in LINK_CLASSES), "occurrences, classes")
-    findings.equal("out of scope + trap = sum of links over UrlsRejeitadas", place, counts["out_of_scope"] + counts["trap"],
-                   int(column(rejected, "links").sum(dtype=np.uint64)), "rejected, links")
-    findings.equal("followed = sum of links in over UrlsExtraidas", place, counts["followed"],
-                   int(column(extracted, "links_in").sum(dtype=np.uint64)), "followed, links in")
+    findings.equal(
+        "link occurrences = sum of their classes",
+        place,
+        counts["link_occurrences"],
+        sum(counts[name] for name in LINK_CLASSES),
+        "occurrences, classes",
+    )
+    findings.equal(
+        "out of scope + trap = sum of links over UrlsRejeitadas",
+        place,
+        counts["out_of_scope"] + counts["trap"],
+        int(column(rejected, "links").sum(dtype=np.uint64)),
+        "rejected, links",
+    )
+    findings.equal(
+        "followed = sum of links in over UrlsExtraidas",
+        place,
+        counts["followed"],
+        int(column(extracted, "links_in").sum(dtype=np.uint64)),
+        "followed, links in",
+    )
 
 
 def check_merge(place: Path, counts: dict, findings: Findings) -> None:
     merged = counts[names.VERIFIER]
-    findings.equal("UrlsExtraidas = own rows + AUX rows", place, merged["extracted"],
-                   merged["own"] + merged["spilled"] - merged["foreign_spilled"], "rows")
+    findings.equal(
+        "UrlsExtraidas = own rows + AUX rows",
+        place,
+        merged["extracted"],
+        merged["own"] + merged["spilled"] - merged["foreign_spilled"],
+        "rows",
+    )
     aux = place / names.AUX
     if aux.exists():
-        findings.equal("UrlsExtraidas = own rows + AUX rows", aux, merged["spilled"], len(read_table(aux, AUX)), "rows spilled")
+        findings.equal(
+            "UrlsExtraidas = own rows + AUX rows", aux, merged["spilled"], len(read_table(aux, AUX)), "rows spilled"
+        )
     check_sets(place, merged, findings)
 
 
 def check_sets(place: Path, merged: dict, findings: Findings) -> None:
     sets = ("repeated", "already_collected", "collected_now", "known_uncollected", "new")
-    findings.equal("rows merged = the four sets + repeated + refused by rule", place, merged["rows_merged"],
-                   sum(merged[name] for name in sets) + merged["refused_linked"], "rows, sets")
-    findings.equal("R after = R before + new", place, merged["known"], merged["known_before"] + merged["new"] + merged["foreign_new"], "URLs")
+    findings.equal(
+        "rows merged = the four sets + repeated + refused by rule",
+        place,
+        merged["rows_merged"],
+        sum(merged[name] for name in sets) + merged["refused_linked"],
+        "rows, sets",
+    )
+    findings.equal(
+        "R after = R before + new",
+        place,
+        merged["known"],
+        merged["known_before"] + merged["new"] + merged["foreign_new"],
+        "URLs",
+    )
 
 
 def check_pages(folder: Path, metadata, findings: Findings) -> None:
@@ -125,10 +189,18 @@ def check_pages(folder: Path, metadata, findings: Findings) -> None:
     for name in np.unique(files.astype(str)).tolist():
         path = folder / names.FETCHER / name
         with findings.reading(claim):
-            records = {record.offset: (record.type in ANSWERS, record.url, record.length) for record in PageReader(path).records()}
+            records = {
+                record.offset: (record.type in ANSWERS, record.url, record.length)
+                for record in PageReader(path).records()
+            }
             rows = np.flatnonzero(files == name)
             wanted = metadata.take(rows).select(["offset", "url", "length"]).to_pylist()
             findings.hold(claim, len(rows))
             for row, want in zip(rows.tolist(), wanted):
                 if records.get(want["offset"]) != (True, want["url"], want["length"]):
-                    findings.deny(claim, folder / names.EXTRACTOR / names.METADATA, f"found {records.get(want['offset'])} at {path} {want['offset']}", row)
+                    findings.deny(
+                        claim,
+                        folder / names.EXTRACTOR / names.METADATA,
+                        f"found {records.get(want['offset'])} at {path} {want['offset']}",
+                        row,
+                    )

@@ -71,7 +71,9 @@ def open_sources(crawls: list[Path]) -> list[Source]:
         crawl = open_folder(path)
         log = replay(path, crawl.blocks_first)
         for block in range(log.blocks):
-            sources.append(Source(path, block, log.generation(block), open_generation(path, block, log.generation(block)).side))
+            sources.append(
+                Source(path, block, log.generation(block), open_generation(path, block, log.generation(block)).side)
+            )
     return sources
 
 
@@ -142,8 +144,9 @@ def choose_ranges(counts: np.ndarray, rows_max: int) -> list[tuple[int, int]]:
     return [*ranges, (low, len(counts))]
 
 
-def find_duplicates(sources: list[Source], limit: int, memory_max_bytes: int = MEMORY_MAX_BYTES, *,
-                    all_statuses: bool = False) -> Duplicates:
+def find_duplicates(
+    sources: list[Source], limit: int, memory_max_bytes: int = MEMORY_MAX_BYTES, *, all_statuses: bool = False
+) -> Duplicates:
     """The largest `limit` clusters (0: all), ties by digest, and the figures of all; of successful pages, or of all."""
     shift = np.uint64(64 - PREFIX_BITS)
     successes = None if all_statuses else Successes()
@@ -154,8 +157,17 @@ def find_duplicates(sources: list[Source], limit: int, memory_max_bytes: int = M
         unknown += int((chunk.is_wanted & ~known).sum())
         prefixes = chunk.halves[known & chunk.is_wanted, 0] >> shift
         counts += np.bincount(prefixes.astype(np.int64), minlength=len(counts))
-    found = Duplicates(int(counts.sum()), unknown, others, 0, 0, 0, np.empty(0, np.int64), np.empty((0, 2), np.uint64),
-                       np.empty(0, np.uint64))
+    found = Duplicates(
+        int(counts.sum()),
+        unknown,
+        others,
+        0,
+        0,
+        0,
+        np.empty(0, np.int64),
+        np.empty((0, 2), np.uint64),
+        np.empty(0, np.uint64),
+    )
     for low, high in choose_ranges(counts, max(1, memory_max_bytes // ROW_BYTES)):
         chunks = iterate_chunks(sources, successes)
         add_range(found, *read_range(chunks, low, high, int(counts[low:high].sum())), limit)
@@ -168,8 +180,8 @@ def read_range(chunks: Iterator[Chunk], low: int, high: int, rows: int) -> tuple
     for number, start, halves, is_wanted in chunks:
         prefix = halves[:, 0] >> np.uint64(64 - PREFIX_BITS)
         here = np.flatnonzero((prefix >= low) & (prefix < high) & is_known(halves) & is_wanted)
-        digests[end:end + len(here)] = halves[here]
-        places[end:end + len(here)] = (np.uint64(number) << np.uint64(32)) + np.uint64(start) + here.astype(np.uint64)
+        digests[end : end + len(here)] = halves[here]
+        places[end : end + len(here)] = (np.uint64(number) << np.uint64(32)) + np.uint64(start) + here.astype(np.uint64)
         end += len(here)
     return digests, places
 
@@ -185,16 +197,24 @@ def add_range(found: Duplicates, digests: np.ndarray, places: np.ndarray, limit:
     several = np.flatnonzero(sizes > 1)
     found.clusters += len(several)
     found.in_clusters += int(sizes[several].sum())
-    largest = several[np.argsort(-sizes[several], kind="stable")][:limit or None]
-    keep_largest(found, sizes[largest], digests[starts[largest]], places[members_of(starts[largest], sizes[largest])], limit)
+    largest = several[np.argsort(-sizes[several], kind="stable")][: limit or None]
+    keep_largest(
+        found, sizes[largest], digests[starts[largest]], places[members_of(starts[largest], sizes[largest])], limit
+    )
 
 
 def keep_largest(found: Duplicates, sizes: np.ndarray, digests: np.ndarray, places: np.ndarray, limit: int) -> None:
     """Unites clusters of another range with those found; ranges rise, so that a stable sort leaves ties by digest."""
-    sizes, digests, places = (np.concatenate(pair) for pair in ((found.sizes, sizes), (found.digests, digests), (found.places, places)))
-    order = np.argsort(-sizes, kind="stable")[:limit or None]
+    sizes, digests, places = (
+        np.concatenate(pair) for pair in ((found.sizes, sizes), (found.digests, digests), (found.places, places))
+    )
+    order = np.argsort(-sizes, kind="stable")[: limit or None]
     starts = np.cumsum(sizes) - sizes
-    found.sizes, found.digests, found.places = sizes[order], digests[order], places[members_of(starts[order], sizes[order])]
+    found.sizes, found.digests, found.places = (
+        sizes[order],
+        digests[order],
+        places[members_of(starts[order], sizes[order])],
+    )
 
 
 def members_of(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -209,7 +229,7 @@ def iterate_clusters(sources: list[Source], found: Duplicates, members_max: int 
     batch: list[tuple[int, np.ndarray]] = []
     waiting = 0
     for number, (size, end) in enumerate(zip(found.sizes.tolist(), ends.tolist())):
-        places = sort_members(sources, found.places[end - size:end])[:members_max or None]
+        places = sort_members(sources, found.places[end - size : end])[: members_max or None]
         batch.append((number, places))
         waiting += len(places)
         if waiting >= TEXTS_AT_ONCE:
@@ -234,8 +254,11 @@ def read_batch(sources: list[Source], found: Duplicates, batch: Iterable[tuple[i
     places = np.unique(np.concatenate([np.empty(0, np.uint64), *(members for _, members in batch)]))
     pages = read_pages(sources, places)
     for number, members in batch:
-        yield {"size": int(found.sizes[number]), "content_digest": found.digests[number].astype(">u8").tobytes().hex(),
-               "pages": [pages[place] for place in members.tolist()]}
+        yield {
+            "size": int(found.sizes[number]),
+            "content_digest": found.digests[number].astype(">u8").tobytes().hex(),
+            "pages": [pages[place] for place in members.tolist()],
+        }
 
 
 def read_pages(sources: list[Source], places: np.ndarray) -> dict[int, dict]:
@@ -247,12 +270,16 @@ def read_pages(sources: list[Source], places: np.ndarray) -> dict[int, dict]:
         row = (here & np.uint64(0xFFFFFFFF)).astype(np.int64)
         generation = source.open()
         urls = read_urls(source.crawl, generation, generation.collected_places[row])
-        for place, url, cycle, row_of_cycle in zip(here.tolist(), urls, source.side["cycle"][row].tolist(), source.side["row"][row].tolist()):
+        for place, url, cycle, row_of_cycle in zip(
+            here.tolist(), urls, source.side["cycle"][row].tolist(), source.side["row"][row].tolist()
+        ):
             pages[place] = {"url": url, "crawl": str(source.crawl), "cycle": cycle, "row": row_of_cycle}
     return pages
 
 
 def summarise(found: Duplicates) -> str:
-    return (f"{count_of(found.pages, 'page')}, {found.distinct:,} distinct, {found.in_clusters:,} in {count_of(found.clusters, 'cluster')}"
-            + (f"; {found.unknown:,} more whose content is not known" if found.unknown else "")
-            + (f"; {found.others:,} of another status than 200 to 299 left out (--all-statuses)" if found.others else ""))
+    return (
+        f"{count_of(found.pages, 'page')}, {found.distinct:,} distinct, {found.in_clusters:,} in {count_of(found.clusters, 'cluster')}"
+        + (f"; {found.unknown:,} more whose content is not known" if found.unknown else "")
+        + (f"; {found.others:,} of another status than 200 to 299 left out (--all-statuses)" if found.others else "")
+    )

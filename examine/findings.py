@@ -43,7 +43,9 @@ class Findings:
             self.deny(claim, place, f"expected what docs/formats.md describes, found {error!r}")
 
     def report(self) -> list[str]:
-        lines = [f"ok     {claim}: {number:,} checked" for claim, number in self.checked.items() if claim not in self.wrong]
+        lines = [
+            f"ok     {claim}: {number:,} checked" for claim, number in self.checked.items() if claim not in self.wrong
+        ]
         for claim, places in self.wrong.items():
             lines.append(f"WRONG  {claim}: {len(places):,} found")
             lines += [f"         {place}" for place in places[:SHOWN_OF_A_KIND]]

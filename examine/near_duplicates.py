@@ -15,14 +15,15 @@ from storage.publish import is_published
 from storage.tables import column, read_some_columns
 
 SETTING = "set extractor.near_duplicates = true"
-COLUMNS = pa.schema([
-    ("url_key", pa.uint64()), ("fingerprint", pa.uint64()), ("url", pa.string()), ("content_digest", pa.binary(16)),
-])
+COLUMNS = pa.schema(
+    [("url_key", pa.uint64()), ("fingerprint", pa.uint64()), ("url", pa.string()), ("content_digest", pa.binary(16))]
+)
 Row = dict[str, int | list[str]]
 
 
 class Pages(NamedTuple):
     """Where pages with a fingerprint stand, each URL once: file and row i64, fingerprint u64."""
+
     file: np.ndarray
     row: np.ndarray
     fingerprint: np.ndarray
@@ -65,7 +66,9 @@ def read_pages(files: list[Path]) -> Pages:
         row = np.flatnonzero(fingerprint != NONE)
         parts.append((np.full(len(row), number), row, fingerprint[row], url_key[row]))
     if not parts:
-        raise BadConfiguration(f"{lacking[0]}: no column fingerprint or url_key, it is older: {SETTING} and run the extractor again")
+        raise BadConfiguration(
+            f"{lacking[0]}: no column fingerprint or url_key, it is older: {SETTING} and run the extractor again"
+        )
     file, row, fingerprint, url_key = (np.concatenate(arrays) for arrays in zip(*parts))
     if not len(row):
         raise BadConfiguration(f"{files[0].parent}: no page has a fingerprint: {SETTING} and run the extractor again")

@@ -39,10 +39,14 @@ def read_any(path: Path) -> tuple[str, Rows]:
         return read_parquet(path)
     if name.endswith(".npy"):
         array = read_small_array(path)
-        return f"{path}: {count(len(array), 'row')} of {array.dtype}", ({"row": row, "value": plain(value)} for row, value in enumerate(array))
+        return f"{path}: {count(len(array), 'row')} of {array.dtype}", (
+            {"row": row, "value": plain(value)} for row, value in enumerate(array)
+        )
     if name.endswith(PACKED):
         array = read_packed(path)
-        return f"{path}: {count(len(array), 'row')} of {array.dtype}", ({"row": row, "value": plain(value)} for row, value in enumerate(array))
+        return f"{path}: {count(len(array), 'row')} of {array.dtype}", (
+            {"row": row, "value": plain(value)} for row, value in enumerate(array)
+        )
     if name.endswith(".zst"):
         return f"{path}: text", iterate_text(path)
     if name.endswith(".json"):
@@ -50,10 +54,14 @@ def read_any(path: Path) -> tuple[str, Rows]:
     if name == names.SLOTS:
         slots = np.frombuffer(path.read_bytes(), "<u8")
         used = np.flatnonzero(slots)
-        return f"{path}: {len(used):,} of {count(len(slots), 'slot')} used", ({"slot": int(slot), "earliest_next_ms": int(slots[slot])} for slot in used)
+        return f"{path}: {len(used):,} of {count(len(slots), 'slot')} used", (
+            {"slot": int(slot), "earliest_next_ms": int(slots[slot])} for slot in used
+        )
     if name == names.DICTIONARY:
         dictionary = read_dictionary(path)
-        return f"{path}: a zstd dictionary", iter([{"dictionary_id": dictionary_id(dictionary), "bytes": len(dictionary)}])
+        return f"{path}: a zstd dictionary", iter(
+            [{"dictionary_id": dictionary_id(dictionary), "bytes": len(dictionary)}]
+        )
     if name in (names.SUFFIX_LIST, names.LOCK) or name.endswith((".txt", ".dat", ".toml")):
         return str(path), ({"line": line} for line in path.read_text("utf-8", "replace").splitlines())
     raise Usage(f"{path}: no file of a crawl folder that this program knows")
@@ -74,18 +82,27 @@ def read_folder(path: Path) -> tuple[str, Rows]:
 def read_generation(path: Path) -> tuple[str, Rows]:
     crawl = path.resolve().parent.parent.parent
     generation = open_generation(crawl, int(path.parent.name), int(path.name))
-    return f"{path}: {count(len(generation), 'URL')} of {count(len(generation.servers), 'server')}", iterate_generation(crawl, generation)
+    return f"{path}: {count(len(generation), 'URL')} of {count(len(generation.servers), 'server')}", iterate_generation(
+        crawl, generation
+    )
 
 
 def iterate_generation(crawl: Path, generation: Generation) -> Rows:
     servers = column(generation.servers, "server")
     for start in range(0, len(generation), GENERATION_CHUNK_ROWS):
-        part = {name: array[start:start + GENERATION_CHUNK_ROWS] for name, array in generation.rows.items()}
+        part = {name: array[start : start + GENERATION_CHUNK_ROWS] for name, array in generation.rows.items()}
         urls = read_urls(crawl, generation, np.arange(start, start + len(part["key"])))
         for row, url in enumerate(urls):
-            yield {"url": url, "state": STATES[part["state"][row]], "depth": int(part["depth"][row]),
-                   "links_in": int(part["links_in"][row]), "cash": int(part["cash"][row]), "attempts": int(part["attempts"][row]),
-                   "server": servers[generation.places[start + row]], "key": int(part["key"][row])}
+            yield {
+                "url": url,
+                "state": STATES[part["state"][row]],
+                "depth": int(part["depth"][row]),
+                "links_in": int(part["links_in"][row]),
+                "cash": int(part["cash"][row]),
+                "attempts": int(part["attempts"][row]),
+                "server": servers[generation.places[start + row]],
+                "key": int(part["key"][row]),
+            }
 
 
 def iterate_cycle(path: Path) -> Rows:
@@ -94,7 +111,11 @@ def iterate_cycle(path: Path) -> Rows:
     for stage in names.STAGES:
         if is_published(path / stage):
             manifest = read_manifest(path / stage)
-            yield {"stage": stage, "counts": manifest.get("counts"), "files": {name: about["bytes"] for name, about in manifest["files"].items()}}
+            yield {
+                "stage": stage,
+                "counts": manifest.get("counts"),
+                "files": {name: about["bytes"] for name, about in manifest["files"].items()},
+            }
 
 
 def iterate_log(crawl: Path) -> Rows:
@@ -121,9 +142,20 @@ def read_parquet(path: Path) -> tuple[str, Rows]:
 def iterate_records(path: Path) -> Rows:
     for record in PageReader(path).records():
         profile = {"profile": record.get("WARC-Profile").rpartition("/")[2]} if record.type == "revisit" else {}
-        yield {"offset": record.offset, "length": record.length, "type": record.type, **profile, "url": record.url,
-               **{name.removeprefix("coletor-"): value for name, value in record.headers.items() if name.startswith("coletor-")},
-               **({"status": parse_response(record.block).status} if record.type in ANSWERS else {}), "bytes": len(record.block)}
+        yield {
+            "offset": record.offset,
+            "length": record.length,
+            "type": record.type,
+            **profile,
+            "url": record.url,
+            **{
+                name.removeprefix("coletor-"): value
+                for name, value in record.headers.items()
+                if name.startswith("coletor-")
+            },
+            **({"status": parse_response(record.block).status} if record.type in ANSWERS else {}),
+            "bytes": len(record.block),
+        }
 
 
 def iterate_text(path: Path) -> Rows:

@@ -57,8 +57,12 @@ def main() -> None:
     parser.add_argument("paths", type=Path, nargs="*", metavar="FILE")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--limit", type=int, metavar="N", help="rows to print (default 20; 0: all)")
-    parser.add_argument("--at", type=int, metavar="OFFSET", help="print the record that begins at this byte of a file of pages")
-    parser.add_argument("--near-duplicates", action="store_true", help="print clusters of pages that are nearly the same")
+    parser.add_argument(
+        "--at", type=int, metavar="OFFSET", help="print the record that begins at this byte of a file of pages"
+    )
+    parser.add_argument(
+        "--near-duplicates", action="store_true", help="print clusters of pages that are nearly the same"
+    )
     parser.add_argument("--duplicates", action="store_true", help="print clusters of pages with the same content")
     parser.add_argument("--all-statuses", action="store_true", help="with --duplicates: not only pages of 200 to 299")
     arguments = parser.parse_args()
@@ -128,7 +132,9 @@ def print_duplicates(crawls: list[Path], limit: int, as_json: bool, all_statuses
     for number, cluster in enumerate(iterate_clusters(sources, found, MEMBERS_SHOWN), 1):
         say(f"cluster {number}: {count(cluster['size'], 'page')} with content {cluster['content_digest']}")
         for page in cluster["pages"]:
-            print(f"  {make_plain(page['url'])}  ({page['crawl'] + ', ' if len(crawls) > 1 else ''}cycle {page['cycle']})")
+            print(
+                f"  {make_plain(page['url'])}  ({page['crawl'] + ', ' if len(crawls) > 1 else ''}cycle {page['cycle']})"
+            )
         if cluster["size"] > len(cluster["pages"]):
             say(f"  and {cluster['size'] - len(cluster['pages']):,} more (--json prints all)")
     if len(found.sizes) < found.clusters:
@@ -138,7 +144,8 @@ def print_duplicates(crawls: list[Path], limit: int, as_json: bool, all_statuses
 
 def print_rows(rows: Iterable[dict]) -> int:
     number = 0
-    for number, row in enumerate(rows, 1):
+    for row in rows:
+        number += 1
         say("  ".join(f"{name}={cell(value)}" for name, value in row.items()), indent=4)
     return number
 
@@ -146,7 +153,7 @@ def print_rows(rows: Iterable[dict]) -> int:
 def cell(value) -> str:
     text = value if isinstance(value, str) else json.dumps(value, default=readable)
     text = make_plain(text)
-    return text if len(text) <= CELL_MAX else text[:CELL_MAX - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    return text if len(text) <= CELL_MAX else text[: CELL_MAX - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def readable(value) -> str:

@@ -21,10 +21,10 @@ from contract.command import make_parser, run
 from contract.crawl_config import read_crawl_config
 from contract.crawl_folder import CrawlFolder, notes_of_damage, open_folder
 from contract.errors import EX_DATAERR, BadConfiguration
-from contract.log import CRAWL, State, replay
 from contract.generation import is_whole
 from contract.held import read_held
 from contract.lines import say
+from contract.log import CRAWL, State, replay
 from contract.plan import cycles_without_plan, open_cycles, read_plan
 from contract.terminal import make_plain
 from contract.units import count, moment, size
@@ -55,7 +55,14 @@ def describe(crawl: CrawlFolder) -> dict:
     blocks = []
     for block in range(log.blocks):
         generation = log.generation(block)
-        blocks.append({"block": block, "generation": generation, "seen": log.seen.get(block, 0), **figures_of(crawl.path, block, generation)})
+        blocks.append(
+            {
+                "block": block,
+                "generation": generation,
+                "seen": log.seen.get(block, 0),
+                **figures_of(crawl.path, block, generation),
+            }
+        )
     kinds: dict[str, int] = {}
     fetched = {"answered": 0, "failed": 0, "refused": 0, "bytes": 0}
     reasons: Counter[str] = Counter()
@@ -77,16 +84,26 @@ def describe(crawl: CrawlFolder) -> dict:
         for state, number in block.get("states", {}).items():
             states[state] = states.get(state, 0) + number
     return {
-        "crawl": str(crawl.path), "crawl_id": crawl.crawl_id, "began_at_ms": crawl.began_at_ms, "running": is_locked(crawl.path),
-        "blocks": log.blocks, "commits": log.length, "entries": kinds, "fetched": fetched, "states": states,
+        "crawl": str(crawl.path),
+        "crawl_id": crawl.crawl_id,
+        "began_at_ms": crawl.began_at_ms,
+        "running": is_locked(crawl.path),
+        "blocks": log.blocks,
+        "commits": log.length,
+        "entries": kinds,
+        "fetched": fetched,
+        "states": states,
         "reasons": dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0]))),
-        "known": sum(block.get("known", 0) for block in blocks), "servers": sum(block.get("servers", 0) for block in blocks),
+        "known": sum(block.get("known", 0) for block in blocks),
+        "servers": sum(block.get("servers", 0) for block in blocks),
         "servers_failing": sum(block.get("servers_failing", 0) for block in blocks),
         "servers_given_up": sum(block.get("servers_given_up", 0) for block in blocks),
         "server_failures": join_failures([row for block in blocks for row in block.get("server_failures", ())]),
         "inbox": len(names.visible_files(crawl.path / names.INBOX)),
-        "open": [cycle for cycle in opened if cycle["kind"] != UNKNOWN], "configuration": configuration_problem(crawl.path),
-        "without_plan": sorted([*cycles_without_plan(crawl.path, log), *unplanned]), "uncounted": uncounted,
+        "open": [cycle for cycle in opened if cycle["kind"] != UNKNOWN],
+        "configuration": configuration_problem(crawl.path),
+        "without_plan": sorted([*cycles_without_plan(crawl.path, log), *unplanned]),
+        "uncounted": uncounted,
         "damage": [{**note, "run": advice(crawl.path, log, note["path"])} for note in notes_of_damage(crawl.path)],
         "by_block": blocks,
     }
@@ -99,8 +116,18 @@ def figures_of(crawl: Path, block: int, generation: int | None) -> dict:
         manifest = read_manifest(crawl / names.generation(block, generation))
     except (FileNotFoundError, Damaged):
         return {"damaged": True}
-    wanted = ("known", "collected", "waiting", "earliest_due_ms", "servers", "servers_failing", "servers_given_up",
-              "server_failures", "domains", "states")
+    wanted = (
+        "known",
+        "collected",
+        "waiting",
+        "earliest_due_ms",
+        "servers",
+        "servers_failing",
+        "servers_given_up",
+        "server_failures",
+        "domains",
+        "states",
+    )
     return {name: manifest[name] for name in wanted}
 
 
@@ -128,7 +155,13 @@ def open_cycle(crawl: Path, cycle: int) -> dict:
         plan = read_plan(crawl, cycle)
     except (Damaged, OSError) as error:  # the second: a folder in its place
         return {"cycle": cycle, "kind": UNKNOWN, "block": None, "stages_done": done, "held": str(error)}
-    return {"cycle": cycle, "kind": plan.kind, "block": plan.block, "stages_done": done, "held": read_held(crawl, cycle)}
+    return {
+        "cycle": cycle,
+        "kind": plan.kind,
+        "block": plan.block,
+        "stages_done": done,
+        "held": read_held(crawl, cycle),
+    }
 
 
 def configuration_problem(crawl: Path) -> str:
@@ -197,27 +230,41 @@ def print_status(status: dict) -> None:
     fetched = status["fetched"]
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in status["entries"].items())
     states = ", ".join(f"{number:,} {state.replace('_', ' ')}" for state, number in status["states"].items())
-    tell(f"{status['crawl']}: {'running now' if status['running'] else 'not running'}; began {moment(status['began_at_ms'])}, "
-         f"{count(status['commits'], 'commit')}" + (f" ({kinds})" if kinds else ""))
-    tell(f"fetched   {count(fetched['answered'], 'page')}, {size(fetched['bytes'])}; {fetched['failed']:,} failed, {fetched['refused']:,} refused")
+    tell(
+        f"{status['crawl']}: {'running now' if status['running'] else 'not running'}; began {moment(status['began_at_ms'])}, "
+        f"{count(status['commits'], 'commit')}" + (f" ({kinds})" if kinds else "")
+    )
+    tell(
+        f"fetched   {count(fetched['answered'], 'page')}, {size(fetched['bytes'])}; {fetched['failed']:,} failed, {fetched['refused']:,} refused"
+    )
     if status["reasons"]:
         shown = list(status["reasons"].items())[:REASONS_SHOWN]
         told = ", ".join(f"{reason}{HINTS.get(reason, '')} {number:,}" for reason, number in shown)
         tell(make_plain(f"          {told}"))
     tell(f"known     {count(status['known'], 'URL')}" + (f": {states}" if states else ""))
-    tell(f"servers   {status['servers']:,} known, {status['servers_failing']:,} failing, {status['servers_given_up']:,} given up")
+    tell(
+        f"servers   {status['servers']:,} known, {status['servers_failing']:,} failing, {status['servers_given_up']:,} given up"
+    )
     for row in status["server_failures"][:REASONS_SHOWN]:
         numbers = ", ".join(f"{row[name]:,} {name.replace('_', ' ')}" for name in ("failing", "given_up") if row[name])
         tell(make_plain(f"          {row['reason']}: {numbers}, such as {row['example']}: {row['message']}"))
     for cycle in status["open"]:
-        tell(f"open      cycle {cycle['cycle']} ({cycle['kind']}, block {cycle['block']}), done: {', '.join(cycle['stages_done']) or 'nothing yet'}")
+        tell(
+            f"open      cycle {cycle['cycle']} ({cycle['kind']}, block {cycle['block']}), done: {', '.join(cycle['stages_done']) or 'nothing yet'}"
+        )
         if cycle["held"]:
-            tell(f"held      cycle {cycle['cycle']} waits for the next run of bin/crawl or bin/run-cycle: {cycle['held']}")
+            tell(
+                f"held      cycle {cycle['cycle']} waits for the next run of bin/crawl or bin/run-cycle: {cycle['held']}"
+            )
     for cycle in status["uncounted"]:
-        tell(f"damage    {names.cycle(cycle)}/{names.FETCHER}/{names.MANIFEST} cannot be read: its pages are not counted above, the crawl goes on")
+        tell(
+            f"damage    {names.cycle(cycle)}/{names.FETCHER}/{names.MANIFEST} cannot be read: its pages are not counted above, the crawl goes on"
+        )
     for cycle in status["without_plan"]:
-        tell(f"damage    cycle {cycle} has no {names.PLAN} that can be read: the next run sets what it made aside in "
-             f"{names.CORRUPT}/ and goes on without it")
+        tell(
+            f"damage    cycle {cycle} has no {names.PLAN} that can be read: the next run sets what it made aside in "
+            f"{names.CORRUPT}/ and goes on without it"
+        )
     if status["configuration"]:
         tell(make_plain(f"damage    {status['configuration']}"))
     if status["inbox"]:
@@ -229,8 +276,14 @@ def print_status(status: dict) -> None:
     for block in status["by_block"]:
         due = block.get("earliest_due_ms")
         figures = (f"{block.get(name, 0):,}" for name in ("known", "collected", "waiting", "servers"))
-        rows.append([str(block["block"]), "-" if block["generation"] is None else str(block["generation"]), *figures,
-                     "damaged" if block.get("damaged") else "-" if due is None else "now" if due == 0 else moment(due)])
+        rows.append(
+            [
+                str(block["block"]),
+                "-" if block["generation"] is None else str(block["generation"]),
+                *figures,
+                "damaged" if block.get("damaged") else "-" if due is None else "now" if due == 0 else moment(due),
+            ]
+        )
     widths = [max(map(len, column)) for column in list(zip(*rows))[:-1]]
     for row in rows:
         tell("  ".join([*(f"{cell:>{width}}" for cell, width in zip(row, widths)), row[-1]]))

@@ -19,7 +19,17 @@ from contract.generation import COLUMNS, open_generation, read_urls
 from contract.log import ABANDON, ABSORB, CRAWL, SEED, WITH_AUX, State
 from contract.plan import open_cycles
 from contract.tables import (
-    ANSWERED, AUX, COLLECTED, COLLECTED_STATE, EXTRACTED, FAILURES, LINKS, METADATA, REFUSED_ROWS, SERVER_RULES, STATES,
+    ANSWERED,
+    AUX,
+    COLLECTED,
+    COLLECTED_STATE,
+    EXTRACTED,
+    FAILURES,
+    LINKS,
+    METADATA,
+    REFUSED_ROWS,
+    SERVER_RULES,
+    STATES,
     URL_LIST,
 )
 from contract.url import server_of
@@ -53,12 +63,18 @@ def find_row(path: Path, schema: pa.Schema, subject: Subject, columns: list[str]
         groups = []
         for group in range(file.metadata.num_row_groups):
             statistics = file.metadata.row_group(group).column(place).statistics
-            if statistics is None or not statistics.has_min_max or statistics.min <= subject.domain_key <= statistics.max:
+            if (
+                statistics is None
+                or not statistics.has_min_max
+                or statistics.min <= subject.domain_key <= statistics.max
+            ):
                 groups.append(group)
     if not groups:
         return None
     table = read_table(path, schema, columns and list(dict.fromkeys([*columns, "url_key", "domain_key"])), groups)
-    rows = np.flatnonzero((column(table, "url_key") == subject.key) & (column(table, "domain_key") == subject.domain_key))
+    rows = np.flatnonzero(
+        (column(table, "url_key") == subject.key) & (column(table, "domain_key") == subject.domain_key)
+    )
     return table.slice(int(rows[0]), 1).to_pylist()[0] if len(rows) else None
 
 
@@ -71,15 +87,28 @@ def find_known(crawl: Path, log: State, subject: Subject) -> dict | None:
         return None
     row = {name: int(generation.rows.read(name, place, place + 1)[0]) for name in COLUMNS}
     (text,) = read_urls(crawl, generation, np.array([place]))
-    server = generation.servers.slice(int(generation.server_places(np.array([row["server"]]), place)[0]), 1).to_pylist()[0]
-    known = {"generation": number, "text": text, "state": STATES[row["state"]], "attempts": row["attempts"], "depth": row["depth"],
-             "links_in": row["links_in"], "server": server, "robots": None, "collected": None}
+    server = generation.servers.slice(
+        int(generation.server_places(np.array([row["server"]]), place)[0]), 1
+    ).to_pylist()[0]
+    known = {
+        "generation": number,
+        "text": text,
+        "state": STATES[row["state"]],
+        "attempts": row["attempts"],
+        "depth": row["depth"],
+        "links_in": row["links_in"],
+        "server": server,
+        "robots": None,
+        "collected": None,
+    }
     if server["robots_text"] != int(NO_TEXT):
         position, length = np.array([server["robots_text"]], np.uint64), np.array([server["robots_length"]])
         known["robots"] = read_blobs(crawl / names.TEXT, names.segment, position, length)[0]
     if row["state"] == COLLECTED_STATE:
         place = int(np.count_nonzero(generation.rows.read("state", 0, place) == COLLECTED_STATE))
-        known["collected"] = {name: int(generation.side.read(name, place, place + 1)[0]) for name in ("cycle", "row", "duplicate")}
+        known["collected"] = {
+            name: int(generation.side.read(name, place, place + 1)[0]) for name in ("cycle", "row", "duplicate")
+        }
     return known
 
 
@@ -98,11 +127,13 @@ def find_page(crawl: Path, collected: dict) -> dict | None:
 
 def find_pending(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
     """The AUX that bring it to its block and wait for the block's turn."""
-    for entry in log.entries[log.seen.get(subject.block, 0):]:
+    for entry in log.entries[log.seen.get(subject.block, 0) :]:
         if entry is None or entry.kind not in WITH_AUX:
             continue
         folder = crawl / names.cycle(entry.cycle) / names.VERIFIER
-        if not is_published(folder) or not may_hold(read_manifest(folder).get("aux"), *interval(subject.block, log.blocks)):
+        if not is_published(folder) or not may_hold(
+            read_manifest(folder).get("aux"), *interval(subject.block, log.blocks)
+        ):
             continue
         if row := find_row(folder / names.AUX, AUX, subject):
             yield {"cycle": entry.cycle, "depth": row["depth"]}
@@ -128,7 +159,10 @@ def find_events(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
         if entry.kind == SEED:
             tables = [("seeded", folder / names.VERIFIER / names.AUX, AUX)]
         else:
-            tables = [("asked", folder / names.EXTRACTOR / names.COLLECTED, COLLECTED), ("found", folder / names.EXTRACTOR / names.EXTRACTED, EXTRACTED)]
+            tables = [
+                ("asked", folder / names.EXTRACTOR / names.COLLECTED, COLLECTED),
+                ("found", folder / names.EXTRACTOR / names.EXTRACTED, EXTRACTED),
+            ]
         for event, path, schema in tables:
             if not path.exists():
                 yield {**about, "event": "missing", "file": path.relative_to(crawl).as_posix()}
@@ -150,19 +184,35 @@ def find_links(crawl: Path, cycle: int, subject: Subject) -> list[dict]:
     folder = crawl / names.cycle(cycle) / names.EXTRACTOR
     if not (folder / names.LINKS).exists():
         return []
-    rows = np.flatnonzero(column(read_table(folder / names.LINKS, LINKS, ["to_key"]), "to_key") == np.uint64(subject.key))[:LINKING_SHOWN]
+    rows = np.flatnonzero(
+        column(read_table(folder / names.LINKS, LINKS, ["to_key"]), "to_key") == np.uint64(subject.key)
+    )[:LINKING_SHOWN]
     if not len(rows):
         return []
     links = read_table(folder / names.LINKS, LINKS, row_groups=np.unique(rows // ROW_GROUP_ROWS).tolist())
-    links = links.filter(pa.array(column(links, "to_key") == np.uint64(subject.key))).slice(0, LINKING_SHOWN).to_pylist()
-    pages = read_table(folder / names.METADATA, METADATA, ["url_key", "url"]) if (folder / names.METADATA).exists() else METADATA.empty_table()
+    links = (
+        links.filter(pa.array(column(links, "to_key") == np.uint64(subject.key))).slice(0, LINKING_SHOWN).to_pylist()
+    )
+    pages = (
+        read_table(folder / names.METADATA, METADATA, ["url_key", "url"])
+        if (folder / names.METADATA).exists()
+        else METADATA.empty_table()
+    )
     keys = column(pages, "url_key")
     found = []
     for link in links:
         page = np.flatnonzero(keys == np.uint64(link["from_key"]))
         kinds = [kind for bit, kind in enumerate(LINK_KINDS) if link["kinds"] >> bit & 1]
-        found.append({"cycle": cycle, "page": pages.column("url")[int(page[0])].as_py() if len(page) else "", "kinds": kinds,
-                      "nofollow": link["nofollow"], "followed": link["followed"], "anchor": link["anchor"]})
+        found.append(
+            {
+                "cycle": cycle,
+                "page": pages.column("url")[int(page[0])].as_py() if len(page) else "",
+                "kinds": kinds,
+                "nofollow": link["nofollow"],
+                "followed": link["followed"],
+                "anchor": link["anchor"],
+            }
+        )
     return found
 
 
@@ -179,8 +229,9 @@ def find_lists(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
     opened = set(open_cycles(crawl, log))
     for cycle in sorted({*opened, *log.cycles}):
         path = crawl / names.cycle(cycle) / names.SCHEDULER / names.URL_LIST
-        if is_published(path.parent) and path.exists():
-            if (column(read_table(path, URL_LIST, ["url_key"]), "url_key") == np.uint64(subject.key)).any():
-                position = log.cycles.get(cycle)
-                is_dropped = position is not None and log.entries[position].kind == ABANDON
-                yield {"cycle": cycle, "open": cycle in opened, "is_dropped": is_dropped}
+        if not is_published(path.parent) or not path.exists():
+            continue
+        if (column(read_table(path, URL_LIST, ["url_key"]), "url_key") == np.uint64(subject.key)).any():
+            position = log.cycles.get(cycle)
+            is_dropped = position is not None and log.entries[position].kind == ABANDON
+            yield {"cycle": cycle, "open": cycle in opened, "is_dropped": is_dropped}

@@ -23,6 +23,7 @@ from contract.command import make_parser, run
 from contract.config import Config
 from contract.crawl_config import read_crawl_config
 from contract.crawl_folder import CrawlFolder, open_folder
+from contract.lines import say
 from contract.log import State, replay
 from contract.plan import newest_plan, read_plan
 from contract.robots import Rules
@@ -30,9 +31,8 @@ from contract.seeds import parse_lines, read_lines
 from contract.tables import REJECTED
 from contract.terminal import make_plain
 from contract.trouble import explain
-from contract.url import server_of
-from contract.lines import say
 from contract.units import count, moment, size
+from contract.url import server_of
 from examine import url_history
 from examine.url_history import Subject
 from storage.errors import Damaged
@@ -49,7 +49,12 @@ def main() -> None:
     arguments = parser.parse_args()
     facts = gather(open_folder(arguments.crawl), arguments.url, time.time_ns() // 1_000_000)
     if arguments.json:
-        print(json.dumps(facts, default=lambda value: value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)))
+        print(
+            json.dumps(
+                facts,
+                default=lambda value: value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value),
+            )
+        )
         return
     for line in tell(facts, arguments.crawl):
         say(make_plain(line), indent=10)
@@ -62,15 +67,33 @@ def gather(crawl: CrawlFolder, text: str, now_ms: int) -> dict:
     newest, config = (plan.cycle, plan.config) if plan else (None, read_crawl_config(crawl.path))
     line = next(parse_lines([(2, text.encode("utf-8", "replace"))]), None)
     if line is None or line.problem:
-        return {"given": text, "url": None, "verdict": "no URL for this crawl", "because": line.problem if line else "nothing is there"}
+        return {
+            "given": text,
+            "url": None,
+            "verdict": "no URL for this crawl",
+            "because": line.problem if line else "nothing is there",
+        }
     subject = url_history.identify(crawl, log, Canonical(config.url).fold(line.url))
-    facts = {"given": text, "url": subject.url, "block": subject.block, "now_ms": now_ms,
-             "known": url_history.find_known(crawl.path, log, subject), "events": list(url_history.find_events(crawl.path, log, subject)),
-             "pending": list(url_history.find_pending(crawl.path, log, subject)), "lists": [], "links": [], "page": None, "robots": None,
-             "refused": []}
+    facts = {
+        "given": text,
+        "url": subject.url,
+        "block": subject.block,
+        "now_ms": now_ms,
+        "known": url_history.find_known(crawl.path, log, subject),
+        "events": list(url_history.find_events(crawl.path, log, subject)),
+        "pending": list(url_history.find_pending(crawl.path, log, subject)),
+        "lists": [],
+        "links": [],
+        "page": None,
+        "robots": None,
+        "refused": [],
+    }
     known = facts["known"]
     if known and known["text"] != subject.url:
-        return facts | {"verdict": "taken for another URL", "because": f"its key is that of {known['text']}, which was there first"}
+        return facts | {
+            "verdict": "taken for another URL",
+            "because": f"its key is that of {known['text']}, which was there first",
+        }
     if known and known["collected"]:
         facts["page"] = url_history.find_page(crawl.path, known["collected"])
     elif not known:
@@ -104,22 +127,35 @@ def judge_known(facts: dict, config: Config) -> tuple[str, str]:
     asked = [event for event in facts["events"] if event["event"] == "asked"]
     last = tell_last(asked[-1]) if asked else ""
     if known["collected"]:
-        told = f"status {page['status']}, {page['type'] or 'no type'}, {size(page['bytes'])}" if page else "its row of metadata was not kept"
+        told = (
+            f"status {page['status']}, {page['type'] or 'no type'}, {size(page['bytes'])}"
+            if page
+            else "its row of metadata was not kept"
+        )
         return "collected", f"in cycle {known['collected']['cycle']}: {told}"
     if state == "refused_by_robots":
-        return "refused by robots", f"robots.txt of {server['server']}: {robots['rule'] if robots else 'is not there any more'}; it waits again when that file changes"
+        return (
+            "refused by robots",
+            f"robots.txt of {server['server']}: {robots['rule'] if robots else 'is not there any more'}; it waits again when that file changes",
+        )
     if state == "refused_by_rule":
         return "refused by rule", f"the fetcher refused it{last}; bin/reconsider takes that back"
     if state == "given_up" and server["given_up"]:
-        return "given up", (f"its server {server['server']} failed {count(server['failures'], 'time')} in a row and was given "
-                            f"up with its URLs; its last failure: {tell_failure(server)}; bin/reconsider takes that back")
+        return "given up", (
+            f"its server {server['server']} failed {count(server['failures'], 'time')} in a row and was given "
+            f"up with its URLs; its last failure: {tell_failure(server)}; bin/reconsider takes that back"
+        )
     if state == "given_up":
-        return "given up", (f"{count(known['attempts'], 'failed attempt')}, [verifier] attempts_max allows "
-                            f"{config.verifier.attempts_max}{last}; bin/reconsider takes that back")
+        return "given up", (
+            f"{count(known['attempts'], 'failed attempt')}, [verifier] attempts_max allows "
+            f"{config.verifier.attempts_max}{last}; bin/reconsider takes that back"
+        )
     opened = [found["cycle"] for found in facts["lists"] if found["open"]]
     if opened:
         return "not yet", f"it is in the list of cycle {opened[-1]}, which is open"
-    return "not yet", wait_reason(facts, config) + (f"; {count(known['attempts'], 'failed attempt')}{last}" if known["attempts"] else "")
+    return "not yet", wait_reason(facts, config) + (
+        f"; {count(known['attempts'], 'failed attempt')}{last}" if known["attempts"] else ""
+    )
 
 
 def tell_last(event: dict) -> str:
@@ -150,19 +186,30 @@ def wait_reason(facts: dict, config: Config) -> str:
     if missed:
         what = ", which was abandoned or dropped" if missed[-1]["is_dropped"] else " and was not reached"
         return f"it was in the list of cycle {missed[-1]['cycle']}{what}; it may be in the next one"
-    place = "may be in the next list" if known["state"] == "prescheduled" else f"is not yet among the {config.verifier.prescheduled_max} that may be listed"
+    place = (
+        "may be in the next list"
+        if known["state"] == "prescheduled"
+        else f"is not yet among the {config.verifier.prescheduled_max} that may be listed"
+    )
     return f"it {place}; {count(server['waiting'], 'URL')} of {server['server']} waiting, a list takes {config.scheduler.server_max_urls} of them at most"
 
 
-def judge_unknown(crawl: CrawlFolder, subject: Subject, facts: dict, newest: int | None, config: Config) -> tuple[str, str]:
+def judge_unknown(
+    crawl: CrawlFolder, subject: Subject, facts: dict, newest: int | None, config: Config
+) -> tuple[str, str]:
     if facts["pending"]:
-        return "not yet", f"cycle {facts['pending'][0]['cycle']} brought it; it waits in AUX for the next turn of block {subject.block}"
+        return (
+            "not yet",
+            f"cycle {facts['pending'][0]['cycle']} brought it; it waits in AUX for the next turn of block {subject.block}",
+        )
     if name := find_in_inbox(crawl.path, subject.url, config):
         return "not yet", f"it is a seed in inbox/{name}, which the next turn of the ring takes in"
     if facts["refused"]:
         last = facts["refused"][-1]
-        return "refused by rule", (f"in cycle {last['cycle']} by {last['rule']}, a rule about its whole server (docs/scope.md); "
-                                   "it is judged anew whenever a page that leads to it is read")
+        return "refused by rule", (
+            f"in cycle {last['cycle']} by {last['rule']}, a rule about its whole server (docs/scope.md); "
+            "it is judged anew whenever a page that leads to it is read"
+        )
     if any(event["event"] != "missing" for event in facts["events"]):
         return "lost", "a committed cycle has it and its block does not: run bin/check"
     if newest is None:
@@ -184,9 +231,18 @@ def judge_unknown(crawl: CrawlFolder, subject: Subject, facts: dict, newest: int
         follow = extractor.follow + extractor.requisites
         nofollow = all(link["nofollow"] for link in facts["links"])
         kinds = sorted({kind for link in facts["links"] for kind in link["kinds"]})
-        cause = "its links are nofollow" if nofollow else f"links of kind {', '.join(kinds)} are not followed" if not set(kinds) & set(follow) else "no rule tells why"
+        cause = (
+            "its links are nofollow"
+            if nofollow
+            else f"links of kind {', '.join(kinds)} are not followed"
+            if not set(kinds) & set(follow)
+            else "no rule tells why"
+        )
         return "not followed", f"{cause} ([extractor] obey_nofollow, follow, requisites)"
-    return "never seen", f"no page that was read leads to it by links that are kept; the rules of cycle {cycle} would take it"
+    return (
+        "never seen",
+        f"no page that was read leads to it by links that are kept; the rules of cycle {cycle} would take it",
+    )
 
 
 def find_in_inbox(crawl: Path, url: str, config: Config) -> str:
@@ -200,10 +256,28 @@ def find_in_inbox(crawl: Path, url: str, config: Config) -> str:
 
 def ask_scope(crawl: Path, cycle: int, url: str, *more: str) -> dict:
     """The extractor's own judgement: examine imports no stage, so the stage is started as a command."""
-    asked = subprocess.run([sys.executable, "-P", "-m", "stages.extractor.judge", "--crawl", crawl, "--cycle", str(cycle), *more, "--", url],
-                           capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    asked = subprocess.run(
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "stages.extractor.judge",
+            "--crawl",
+            crawl,
+            "--cycle",
+            str(cycle),
+            *more,
+            "--",
+            url,
+        ],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
     if asked.returncode:
-        raise Damaged(crawl / names.cycle(cycle), f"the rules of this cycle could not be asked: {asked.stderr.strip()[-300:]}")
+        raise Damaged(
+            crawl / names.cycle(cycle), f"the rules of this cycle could not be asked: {asked.stderr.strip()[-300:]}"
+        )
     return json.loads(asked.stdout)
 
 
@@ -225,21 +299,37 @@ def tell(facts: dict, crawl: Path) -> list[str]:
         lines[0] += f"  (given as {facts['given']})"
     lines.append(f"{facts['verdict']}: {facts['because']}")
     for link in facts.get("links", ()):
-        how = ", ".join(link["kinds"]) + (", nofollow" if link["nofollow"] else "") + ("" if link["followed"] else ", not followed")
-        lines.append(f"linked    by {link['page'] or 'robots.txt of a server'} in cycle {link['cycle']} ({how})" + (f": {link['anchor']}" if link["anchor"] else ""))
+        how = (
+            ", ".join(link["kinds"])
+            + (", nofollow" if link["nofollow"] else "")
+            + ("" if link["followed"] else ", not followed")
+        )
+        lines.append(
+            f"linked    by {link['page'] or 'robots.txt of a server'} in cycle {link['cycle']} ({how})"
+            + (f": {link['anchor']}" if link["anchor"] else "")
+        )
     events = facts.get("events", [])
     for event in [event for event in events if event["event"] in ("seeded", "found")][:1]:
-        lines.append(f"found     first by cycle {event['cycle']} (commit {event['commit']}), " + ("as a seed" if event["event"] == "seeded" else f"{count(event['depth'], 'hop')} from a seed"))
+        lines.append(
+            f"found     first by cycle {event['cycle']} (commit {event['commit']}), "
+            + ("as a seed" if event["event"] == "seeded" else f"{count(event['depth'], 'hop')} from a seed")
+        )
     for event in [event for event in events if event["event"] == "asked"]:
         what, at_ms = event["reason"] or event["status"], event.get("failed_at_ms", event["fetched_at_ms"])
         asked_of = f" of {event['address']}" if event.get("address") else ""
-        lines.append(f"asked     in cycle {event['cycle']}, {moment(at_ms)}: {event['outcome']} {what}, "
-                     f"{count(event['attempts'], 'request')}{asked_of}")
+        lines.append(
+            f"asked     in cycle {event['cycle']}, {moment(at_ms)}: {event['outcome']} {what}, "
+            f"{count(event['attempts'], 'request')}{asked_of}"
+        )
         lines += [f"          {event['message']}"] if event.get("message") else []
     if known := facts.get("known"):
         server = known["server"]
-        lines.append(f"state     {known['state'].replace('_', ' ')}, depth {known['depth']}, {count(known['links_in'], 'link')} in; block {facts['block']}, generation {known['generation']}")
-        lines.append(f"server    {server['server']}: {count(server['known'], 'URL')} known, {server['collected']:,} collected, {server['waiting']:,} waiting, {count(server['failures'], 'failure')} in a row")
+        lines.append(
+            f"state     {known['state'].replace('_', ' ')}, depth {known['depth']}, {count(known['links_in'], 'link')} in; block {facts['block']}, generation {known['generation']}"
+        )
+        lines.append(
+            f"server    {server['server']}: {count(server['known'], 'URL')} known, {server['collected']:,} collected, {server['waiting']:,} waiting, {count(server['failures'], 'failure')} in a row"
+        )
         if server["last_failure_reason"]:
             lines.append(f"          {'given up; ' * server['given_up']}last failure: {tell_failure(server)}")
     if robots := facts.get("robots"):
@@ -248,12 +338,19 @@ def tell(facts: dict, crawl: Path) -> list[str]:
         file = f"{names.cycle(facts['known']['collected']['cycle'])}/{names.FETCHER}/{page['file']}"
         if page["trouble"]:
             lines.append(f"trouble   {explain(page['trouble'])} ({page['trouble']})")
-        lines.append(f"page      {file} at byte {page['offset']}: bin/show --crawl {crawl} {file} --at {page['offset']}")
+        lines.append(
+            f"page      {file} at byte {page['offset']}: bin/show --crawl {crawl} {file} --at {page['offset']}"
+        )
     if facts.get("rejected_of_server"):
-        lines.append("rejected  links to its server, by rule: " + ", ".join(f"{rule} {number:,}" for rule, number in facts["rejected_of_server"].items()))
+        lines.append(
+            "rejected  links to its server, by rule: "
+            + ", ".join(f"{rule} {number:,}" for rule, number in facts["rejected_of_server"].items())
+        )
     missing = [event["file"] for event in events if event["event"] == "missing"]
     if missing:
-        lines.append(f"note      {count(len(missing), 'table')} not kept, and so not in this account; the first: {missing[0]}")
+        lines.append(
+            f"note      {count(len(missing), 'table')} not kept, and so not in this account; the first: {missing[0]}"
+        )
     return lines
 
 

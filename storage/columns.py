@@ -86,7 +86,9 @@ class PackedWriter:
         ready = np.ascontiguousarray(pending[:rows])
         content = memoryview(ready.view(np.uint8))
         step = FRAME_ROWS * self._dtype.itemsize
-        self._frames += self._zstd.compress_each([content[start:start + step] for start in range(0, len(content), step)])
+        self._frames += self._zstd.compress_each(
+            [content[start : start + step] for start in range(0, len(content), step)]
+        )
         self._pending, self._pending_rows = [pending[rows:].copy()], len(pending) - rows
         self._rows += rows
 
@@ -108,7 +110,9 @@ class ColumnsWriter:
 
     def __init__(self, folder: Path, dtypes: dict[str, str], packed: frozenset[str], prefix: str = ""):
         self._writers = {
-            name: PackedWriter(folder / f"{prefix}{name}{PACKED}", dtype) if name in packed else PlainWriter(folder / f"{prefix}{name}{PLAIN}", dtype)
+            name: PackedWriter(folder / f"{prefix}{name}{PACKED}", dtype)
+            if name in packed
+            else PlainWriter(folder / f"{prefix}{name}{PLAIN}", dtype)
             for name, dtype in dtypes.items()
         }
 
@@ -131,7 +135,7 @@ class PackedColumn:
         self._rows = rows
         self._data = memoryview(path.read_bytes()) if path.exists() else None
         if self._data is not None:
-            self._starts, = read_index(path, self._data, 1)
+            (self._starts,) = read_index(path, self._data, 1)
             if len(self._starts) != -(-rows // FRAME_ROWS):
                 raise Damaged(path, f"expected {rows} rows, found {len(self._starts)} frames of {FRAME_ROWS}")
 
@@ -146,7 +150,7 @@ class PackedColumn:
         first = start // FRAME_ROWS
         parts = [self._frame(number) for number in range(first, -(-stop // FRAME_ROWS))]
         rows = np.concatenate(parts) if parts else np.empty(0, self._dtype)
-        return rows[start - first * FRAME_ROWS:stop - first * FRAME_ROWS]
+        return rows[start - first * FRAME_ROWS : stop - first * FRAME_ROWS]
 
     def _frame(self, number: int) -> np.ndarray:
         expected = min(FRAME_ROWS, self._rows - number * FRAME_ROWS)
@@ -171,13 +175,21 @@ class Columns(Mapping):
             self._whole = {name: np.empty(0, dtype) for name, dtype in dtypes.items()}
             self._rows = 0
             return
-        plain = {name: open_array(folder / f"{prefix}{name}{PLAIN}", dtype) for name, dtype in dtypes.items() if name not in packed}
+        plain = {
+            name: open_array(folder / f"{prefix}{name}{PLAIN}", dtype)
+            for name, dtype in dtypes.items()
+            if name not in packed
+        }
         lengths = {len(array) for array in plain.values()}
         if len(lengths) != 1:
             raise Damaged(folder, "expected columns of one length, found several")
-        self._rows, = lengths
+        (self._rows,) = lengths
         self._whole |= plain
-        self._packed = {name: PackedColumn(folder / f"{prefix}{name}{PACKED}", dtypes[name], self._rows) for name in dtypes if name in packed}
+        self._packed = {
+            name: PackedColumn(folder / f"{prefix}{name}{PACKED}", dtypes[name], self._rows)
+            for name in dtypes
+            if name in packed
+        }
 
     @property
     def rows(self) -> int:

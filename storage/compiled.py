@@ -32,6 +32,7 @@ def compiled(signature: str | None = None, of: tuple[str, ...] = ()) -> Callable
 
     Arrays are contiguous, of one dimension or, with a comma, two.
     """
+
     def mark(function: FunctionType) -> Callable:
         if signature is None:
             function.is_inner = True
@@ -43,12 +44,12 @@ def compiled(signature: str | None = None, of: tuple[str, ...] = ()) -> Callable
 
 def copy_bytes(to: np.ndarray, at: int, source: np.ndarray, begin: int, length: int) -> None:
     """For compiled functions, where it is one call of memcpy: a loop over bytes takes three times as long."""
-    to[at:at + length] = source[begin:begin + length]
+    to[at : at + length] = source[begin : begin + length]
 
 
 def word_at(data: np.ndarray, at: int) -> np.uint64:
     """For compiled functions, where it is one instruction: the eight bytes from a place on, the first one lowest."""
-    return data[at:at + 8].view("<u8")[0]
+    return data[at : at + 8].view("<u8")[0]
 
 
 class Loop:
@@ -57,7 +58,9 @@ class Loop:
     def __init__(self, function: FunctionType, signature: str, of: tuple[str, ...]):
         self.function = function
         self._chooser = next((place for place, kind in enumerate(signature.split()) if kind.startswith(_ANY)), None)
-        self._variants = {np.dtype(dtype).str: Variant(function, signature.replace(_ANY, dtype)) for dtype in of} or {"": Variant(function, signature)}
+        self._variants = {np.dtype(dtype).str: Variant(function, signature.replace(_ANY, dtype)) for dtype in of} or {
+            "": Variant(function, signature)
+        }
 
     def load(self) -> None:
         """So that the first call, or the first in each process that is forked from here, need not do it."""
@@ -67,7 +70,9 @@ class Loop:
     def __call__(self, *arguments: np.ndarray | int) -> int:
         chosen = "" if self._chooser is None else arguments[self._chooser].dtype.str
         if chosen not in self._variants:
-            raise TypeError(f"{self.function.__name__}: expected an array of {' or '.join(self._variants)}, found {chosen}")
+            raise TypeError(
+                f"{self.function.__name__}: expected an array of {' or '.join(self._variants)}, found {chosen}"
+            )
         return self._variants[chosen](arguments)
 
 
@@ -101,10 +106,20 @@ class Variant:
         import llvmlite.binding as llvm
 
         source = Path(self._function.__code__.co_filename)
-        about = [self._name, llvmlite.__version__, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), source.read_text(), Path(__file__).read_text()]
+        about = [
+            self._name,
+            llvmlite.__version__,
+            llvm.get_host_cpu_name(),
+            llvm.get_host_cpu_features().flatten(),
+            source.read_text(),
+            Path(__file__).read_text(),
+        ]
         identity = xxhash.xxh3_128_digest("\0".join(about).encode())
         cache_folder = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
-        folders = [source.parent / "__pycache__", *([cache_folder / "coletor"] if cache_folder.is_absolute() else [])]  # a user may have no home
+        folders = [
+            source.parent / "__pycache__",
+            *([cache_folder / "coletor"] if cache_folder.is_absolute() else []),
+        ]  # a user may have no home
         kept = next(filter(None, (read_kept(folder / f"{self._name}.o", identity) for folder in folders)), None)
         if kept is None:
             kept = self._compile()
@@ -113,29 +128,50 @@ class Variant:
         engine().add_object_file(llvm.ObjectFileRef.from_data(code))
         engine().finalize_object()
         types = [flat for kind in self._kinds for flat in kind.ctypes]
-        return ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *types)(engine().get_function_address(symbol.decode()))
+        return ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *types)(
+            engine().get_function_address(symbol.decode())
+        )
 
     def _compile(self) -> bytes:
         """Its symbol, a line, and its machine code."""
         from numba import config, from_dtype, int64, njit, types
 
         config.DISABLE_JIT = 0  # a debugger's wish for other programs; here `function` is for that
-        options = {"nogil": True, "error_model": "numpy", "_nrt": False}  # divisions by zero are not looked for, and there is nobody to make arrays
+        options = {
+            "nogil": True,
+            "error_model": "numpy",
+            "_nrt": False,
+        }  # divisions by zero are not looked for, and there is nobody to make arrays
         scopes: dict[int, dict] = {}
 
         def scope_of(names: dict) -> dict:
             """The names of a module, those of functions with our mark being of compiled ones."""
             if id(names) not in scopes:
                 scopes[id(names)] = scope = dict(names)
-                scope |= {name: make() for name, value in names.items() for special, make in ((copy_bytes, make_copy), (word_at, make_load)) if value is special}
-                scope |= {name: njit(**options)(FunctionType(value.__code__, scope_of(value.__globals__), name))
-                          for name, value in names.items() if getattr(value, "is_inner", False)}
+                scope |= {
+                    name: make()
+                    for name, value in names.items()
+                    for special, make in ((copy_bytes, make_copy), (word_at, make_load))
+                    if value is special
+                }
+                scope |= {
+                    name: njit(**options)(FunctionType(value.__code__, scope_of(value.__globals__), name))
+                    for name, value in names.items()
+                    if getattr(value, "is_inner", False)
+                }
             return scopes[id(names)]
 
         function = FunctionType(self._function.__code__, scope_of(self._function.__globals__), self._function.__name__)
         numbers = [from_dtype(kind.dtype) for kind in self._kinds]
-        signature = int64(*(types.Array(number, kind.dimensions, "C") if kind.dimensions else number for kind, number in zip(self._kinds, numbers)))
-        made, = njit(signature, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function).overloads.values()
+        signature = int64(
+            *(
+                types.Array(number, kind.dimensions, "C") if kind.dimensions else number
+                for kind, number in zip(self._kinds, numbers)
+            )
+        )
+        (made,) = njit(signature, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(
+            function
+        ).overloads.values()
         return made.fndesc.llvm_func_name.encode() + b"\n" + made.library._get_compiled_object()
 
 
@@ -147,8 +183,12 @@ def make_copy() -> Callable:
     @intrinsic
     def copy(_, to, at, source, begin, length):
         def generate(context, builder, signature, arguments):
-            target, origin = (context.make_array(signature.args[place])(context, builder, arguments[place]).data for place in (0, 2))
-            raw_memcpy(builder, builder.gep(target, [arguments[1]]), builder.gep(origin, [arguments[3]]), arguments[4], 1)
+            target, origin = (
+                context.make_array(signature.args[place])(context, builder, arguments[place]).data for place in (0, 2)
+            )
+            raw_memcpy(
+                builder, builder.gep(target, [arguments[1]]), builder.gep(origin, [arguments[3]]), arguments[4], 1
+            )
 
         return types.void(to, at, source, begin, length), generate
 
@@ -180,15 +220,22 @@ class Kind:
         self.dimensions = len(dimensions)  # "]" or ",]"
         self.ctypes = [ctypes.c_int64]
         if self.dimensions:
-            self.ctypes = [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 2 + [ctypes.c_void_p] + [ctypes.c_int64] * (2 * self.dimensions)
+            self.ctypes = (
+                [ctypes.c_void_p] * 2
+                + [ctypes.c_int64] * 2
+                + [ctypes.c_void_p]
+                + [ctypes.c_int64] * (2 * self.dimensions)
+            )
         elif self.dtype != np.int64:
             raise TypeError(f"expected numbers to be i8, found {text}")
 
     def flatten(self, value: np.ndarray | int) -> tuple:
         if not self.dimensions:
-            return index(value),
+            return (index(value),)
         if value.dtype != self.dtype or value.ndim != self.dimensions or not value.flags.c_contiguous:
-            raise TypeError(f"expected a contiguous array of {self.dtype} with {self.dimensions} dimensions, found {value.dtype} with {value.ndim}")
+            raise TypeError(
+                f"expected a contiguous array of {self.dtype} with {self.dimensions} dimensions, found {value.dtype} with {value.ndim}"
+            )
         return None, None, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides
 
 
@@ -213,7 +260,9 @@ def engine():
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), llvm.Target.from_default_triple().create_target_machine())
+    return llvm.create_mcjit_compiler(
+        llvm.parse_assembly(""), llvm.Target.from_default_triple().create_target_machine()
+    )
 
 
 def read_kept(path: Path, identity: bytes) -> bytes | None:

@@ -24,11 +24,11 @@ def pack_index(*rows: list[int]) -> bytes:
 def read_index(path: Path, data: memoryview, rows: int) -> np.ndarray:
     """The rows of the index of a file, u64 of shape (rows, frames); Damaged where it is not whole."""
     size = len(data)
-    length = int.from_bytes(data[size - 8:], "little") if size >= _TAIL_BYTES else -1
+    length = int.from_bytes(data[size - 8 :], "little") if size >= _TAIL_BYTES else -1
     table_bytes = length - _TAIL_BYTES
     if not 0 <= table_bytes <= size - _TAIL_BYTES or table_bytes % (8 * rows):
         raise Damaged(path, "expected an index at the end, found none", size)
-    table = bytes(data[size - length:size - _TAIL_BYTES])
-    if xxhash.xxh3_64_digest(table) != data[size - _TAIL_BYTES:size - 8]:
+    table = bytes(data[size - length : size - _TAIL_BYTES])
+    if xxhash.xxh3_64_digest(table) != data[size - _TAIL_BYTES : size - 8]:
         raise Damaged(path, "expected an index at the end, found one that does not fit its checksum", size - length)
     return np.frombuffer(table, "<u8").reshape(rows, -1)

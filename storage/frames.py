@@ -49,8 +49,12 @@ class Zstd:
         if dictionary is not None:
             loaded = zstandard.ZstdCompressionDict(dictionary, dict_type=zstandard.DICT_TYPE_FULLDICT)
             loaded.precompute_compress(level=level)
-        self._compressor = zstandard.ZstdCompressor(level=level, dict_data=loaded, write_checksum=True, write_content_size=True)
-        self.opening = b"" if dictionary is None else dictionary_frame(dictionary)  # what a file of these frames begins with
+        self._compressor = zstandard.ZstdCompressor(
+            level=level, dict_data=loaded, write_checksum=True, write_content_size=True
+        )
+        self.opening = (
+            b"" if dictionary is None else dictionary_frame(dictionary)
+        )  # what a file of these frames begins with
 
     def compress(self, *pieces) -> bytes:
         """One frame of the pieces (any buffers) behind each other; large content is never joined."""
@@ -87,7 +91,7 @@ def cut_pieces(pieces) -> Iterator[memoryview]:
     for piece in pieces:
         view = memoryview(piece)
         for start in range(0, len(view), AT_ONCE_BYTES):
-            yield view[start:start + AT_ONCE_BYTES]
+            yield view[start : start + AT_ONCE_BYTES]
 
 
 class Members:
@@ -107,7 +111,7 @@ class Members:
         Torn where the data ends first, Broken where it is no member, TooLong past `longest` bytes of content.
         """
         start = self.pass_extensions(start)
-        magic = bytes(self._data[start:start + 4])
+        magic = bytes(self._data[start : start + 4])
         if magic == ZSTD_MAGIC and (content := self._read_at_once(start, longest)) is not None:
             return content
         if magic == ZSTD_MAGIC:
@@ -122,7 +126,7 @@ class Members:
             raise Broken(f"expected a compressed member, found bytes {magic.hex()}")
         pieces, length, position, step = [], 0, start, _FIRST_PIECE
         while not decoder.eof:
-            piece = self._data[position:position + step]
+            piece = self._data[position : position + step]
             if not len(piece):
                 raise Torn
             position += len(piece)
@@ -140,7 +144,7 @@ class Members:
     def _read_at_once(self, start: int, longest: int) -> tuple[bytes, int] | None:
         """A frame that tells its size, if that is not too large, in one call: half the time. None where it is not such, or not whole."""
         try:
-            size = zstandard.frame_content_size(self._data[start:start + _FRAME_HEAD_BYTES])
+            size = zstandard.frame_content_size(self._data[start : start + _FRAME_HEAD_BYTES])
             if not 0 < size <= min(longest, AT_ONCE_BYTES):
                 return None
             end = frame_end(self._data, start)
@@ -153,7 +157,7 @@ class Members:
         """Where the member at `start` ends. Of zstd the heads of its blocks tell, and whether the content is whole shows when it is read;
         of gzip only its content does, which is not kept. Raises as read() does."""
         start = self.pass_extensions(start)
-        magic = bytes(self._data[start:start + 4])
+        magic = bytes(self._data[start : start + 4])
         if magic == ZSTD_MAGIC:
             return frame_end(self._data, start)
         return gzip_end(self._data, start, longest) if magic[:2] == GZIP_MAGIC else self.read(start, longest)[1]
@@ -161,9 +165,9 @@ class Members:
     def read_start(self, start: int, most_bytes: int) -> bytes:
         """About the first `most_bytes` of the content of the member at `start`, never more; Broken where that is none."""
         try:
-            if bytes(self._data[start:start + 4]) == ZSTD_MAGIC:
+            if bytes(self._data[start : start + 4]) == ZSTD_MAGIC:
                 return self._zstd.stream_reader(self._data[start:]).read(most_bytes)
-            return zlib.decompressobj(GZIP_WINDOW).decompress(self._data[start:start + most_bytes], most_bytes)
+            return zlib.decompressobj(GZIP_WINDOW).decompress(self._data[start : start + most_bytes], most_bytes)
         except (zstandard.ZstdError, zlib.error) as error:
             raise Broken(f"expected a member, found {error}") from None
 
@@ -186,7 +190,7 @@ def frame_end(data: memoryview, start: int) -> int:
     position = start + 5 + (1 - is_single) + (0, 1, 2, 4)[descriptor & 3] + size_bytes
     is_last = 0
     while not is_last:
-        head = int.from_bytes(data[position:position + 3], "little")
+        head = int.from_bytes(data[position : position + 3], "little")
         if position + 3 > len(data):
             raise Torn
         is_last, kind = head & 1, head >> 1 & 3
@@ -204,7 +208,7 @@ def gzip_end(data: memoryview, start: int, longest: int) -> int:
     while not decoder.eof:
         piece = decoder.unconsumed_tail
         if not piece:
-            piece = data[position:position + _FIRST_PIECE]
+            piece = data[position : position + _FIRST_PIECE]
             position += len(piece)
         try:
             content = decoder.decompress(piece, _LAST_PIECE)
@@ -219,7 +223,7 @@ def gzip_end(data: memoryview, start: int, longest: int) -> int:
 
 
 def magic_at(data: memoryview, start: int) -> int:
-    return int.from_bytes(data[start:start + 4], "little")
+    return int.from_bytes(data[start : start + 4], "little")
 
 
 def is_extension(magic: int) -> bool:
@@ -241,7 +245,7 @@ def make_decoder(dictionary: bytes | None) -> zstandard.ZstdDecompressor:
 def read_dictionary_frame(data: memoryview) -> tuple[bytes | None, int]:
     """The dictionary that the data begins with, none where it has none, and where the first member begins."""
     magic = DICTIONARY_FRAME_MAGIC.to_bytes(4, "little")
-    if not len(data) or bytes(data[:4]) != magic[:len(data)]:
+    if not len(data) or bytes(data[:4]) != magic[: len(data)]:
         return None, 0
     size = magic_at(data, 4)
     end = _SKIPPABLE_HEAD_BYTES + size

@@ -20,8 +20,16 @@ GROUPS_AT_ONCE = 8  # 65,536 rows: memory that is used again costs less than fre
 class KeyedFile:
     """Open only while it is read, so that a turn may have any number of them, and several threads one."""
 
-    def __init__(self, path: Path, schema: pa.Schema, keys: tuple[str, str], columns: list[str] | None = None,
-                 first_keys: list[int] | None = None, last_key: int | None = None, is_verified: bool = False):
+    def __init__(
+        self,
+        path: Path,
+        schema: pa.Schema,
+        keys: tuple[str, str],
+        columns: list[str] | None = None,
+        first_keys: list[int] | None = None,
+        last_key: int | None = None,
+        is_verified: bool = False,
+    ):
         """`first_keys`, of each row group, and `last_key` spare asking the file for them; of a file verified whole the pages are not checked again."""
         self._path = path
         self._schema = schema
@@ -39,7 +47,9 @@ class KeyedFile:
         if len(first_keys) != self._groups:
             raise Damaged(path, f"expected {len(first_keys)} row groups, found {self._groups}")
         self._firsts = np.array(first_keys, np.uint64)
-        self._lasts = np.append(self._firsts[1:], np.uint64(last_key or 0)) if self._groups else self._firsts  # of a group: not below any of its keys
+        self._lasts = (
+            np.append(self._firsts[1:], np.uint64(last_key or 0)) if self._groups else self._firsts
+        )  # of a group: not below any of its keys
 
     def __len__(self) -> int:
         return self._metadata.num_rows
@@ -58,7 +68,9 @@ class KeyedFile:
         first, last = low >> 64, (high - 1) >> 64
         groups = np.flatnonzero((self._firsts <= np.uint64(last)) & (self._lasts >= np.uint64(first)))
         if first == last and len(groups) > 2:  # inside one long run
-            inner = [group for group in groups[1:-1].tolist() if self._overlaps(group, low % KEY_END, (high - 1) % KEY_END)]
+            inner = [
+                group for group in groups[1:-1].tolist() if self._overlaps(group, low % KEY_END, (high - 1) % KEY_END)
+            ]
             groups = np.array([groups[0], *inner, groups[-1]])
         return groups
 
@@ -89,7 +101,7 @@ class KeyedFile:
         """The same, some row groups at a time."""
         groups = self._groups_of(low, high).tolist()
         for start in range(0, len(groups), GROUPS_AT_ONCE):
-            yield self._slice(self._read_groups(groups[start:start + GROUPS_AT_ONCE]), low, high)
+            yield self._slice(self._read_groups(groups[start : start + GROUPS_AT_ONCE]), low, high)
 
     def _read_groups(self, groups: list[int]) -> pa.Table:
         with open_table(self._path, self._schema, self._metadata, self._is_verified) as file:

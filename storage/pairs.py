@@ -14,7 +14,11 @@ class Runs:
     """Rows in runs: `firsts` (u64, rising, each once), where each run starts (and, one place more, where the last ends), and second keys, rising in each run."""
 
     def __init__(self, firsts: np.ndarray, starts: np.ndarray, second: np.ndarray):
-        self._columns = np.ascontiguousarray(firsts), np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(second)
+        self._columns = (
+            np.ascontiguousarray(firsts),
+            np.ascontiguousarray(starts, np.int64),
+            np.ascontiguousarray(second),
+        )
 
     def search(self, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """For each pair (u64, any order) the first row that is not below it, i64, and whether that row is the pair; quickest where pairs are sorted."""
@@ -58,11 +62,15 @@ def find_runs(first, second, row, ends):
     rows, runs, start = len(first), 0, 0
     while start < rows:
         stop = start + 1
-        while stop < rows and (first[stop] > first[stop - 1] or (first[stop] == first[stop - 1] and second[stop] >= second[stop - 1])):
+        while stop < rows and (
+            first[stop] > first[stop - 1] or (first[stop] == first[stop - 1] and second[stop] >= second[stop - 1])
+        ):
             stop += 1
         while stop < rows and stop - start < RUN_LEAST:
             major, minor, number, place = first[stop], second[stop], row[stop], stop
-            while place > start and (first[place - 1] > major or (first[place - 1] == major and second[place - 1] > minor)):
+            while place > start and (
+                first[place - 1] > major or (first[place - 1] == major and second[place - 1] > minor)
+            ):
                 first[place], second[place], row[place] = first[place - 1], second[place - 1], row[place - 1]
                 place -= 1
             first[place], second[place], row[place] = major, minor, number

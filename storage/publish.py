@@ -50,7 +50,9 @@ def make_folder(path: Path) -> None:
 
 def write_aside(path: Path, content: bytes) -> Path:
     aside = path.with_name(f"{ASIDE}{os.getpid()}-{path.name}")
-    aside.unlink(missing_ok=True)  # a leftover may be a second name of a published file: writing into it would tear that
+    aside.unlink(
+        missing_ok=True
+    )  # a leftover may be a second name of a published file: writing into it would tear that
     with naming(path), open(aside, "xb") as file:
         file.write(content)
         file.flush()
@@ -117,7 +119,9 @@ def raise_if_not_there(path: Path, error: OSError):
 
 def checksum(path: Path) -> str:
     digest = xxhash.xxh3_128()
-    buffer = bytearray(1 << 18)  # one for all of the file, and small enough to stay in the cache: a third of the time of reading fresh ones
+    buffer = bytearray(
+        1 << 18
+    )  # one for all of the file, and small enough to stay in the cache: a third of the time of reading fresh ones
     with open(path, "rb", buffering=0) as file:
         while count := file.readinto(buffer):
             digest.update(memoryview(buffer)[:count])
@@ -164,7 +168,11 @@ def read_manifest(folder: Path) -> dict:
 
 
 def expect_described(path: Path, name: str, about, *numbers: str) -> None:
-    if not isinstance(about, dict) or not isinstance(about.get("xxh3"), str) or any(type(about.get(number)) is not int or about[number] < 0 for number in numbers):
+    if (
+        not isinstance(about, dict)
+        or not isinstance(about.get("xxh3"), str)
+        or any(type(about.get(number)) is not int or about[number] < 0 for number in numbers)
+    ):
         raise Damaged(path, f"expected checksum, {' and '.join(numbers)} of {name}, found {str(about)[:100]}")
 
 

@@ -12,7 +12,9 @@ from storage.publish import FORMAT, raise_if_not_there
 
 ROW_GROUP_ROWS = 8192  # the grain at which a reader may pick its slice
 LEVEL = 3  # of zstd
-LEVEL_SHORT_LIVED = 1  # of a table that is read a few times and then deleted: two thirds of the time to write, a few per cent larger
+LEVEL_SHORT_LIVED = (
+    1  # of a table that is read a few times and then deleted: two thirds of the time to write, a few per cent larger
+)
 _FORMAT_KEY = b"coletor.format"
 
 
@@ -28,8 +30,16 @@ class TableWriter:
         dictionaries = [field.name for field in schema if field.name not in distinct] if distinct else True
         with naming(path):
             self._writer = pq.ParquetWriter(
-                path, self._schema, compression="zstd", compression_level=level, version="2.6", data_page_version="1.0",
-                store_schema=True, write_statistics=True, write_page_checksum=True, use_dictionary=dictionaries,
+                path,
+                self._schema,
+                compression="zstd",
+                compression_level=level,
+                version="2.6",
+                data_page_version="1.0",
+                store_schema=True,
+                write_statistics=True,
+                write_page_checksum=True,
+                use_dictionary=dictionaries,
             )
         self._rest: list[pa.Table] = []
         self._rest_rows = 0
@@ -79,7 +89,9 @@ def verify_footer(path: Path, digest: str) -> None:
         raise Damaged(path, f"expected a footer with checksum {digest}, found {found}")
 
 
-def open_table(path: Path, schema: pa.Schema, metadata: pq.FileMetaData | None = None, is_verified: bool = False) -> pq.ParquetFile:
+def open_table(
+    path: Path, schema: pa.Schema, metadata: pq.FileMetaData | None = None, is_verified: bool = False
+) -> pq.ParquetFile:
     """`metadata`, of an earlier opening of the same file, spares reading its footer; what is verified whole, the checksums of its pages."""
     try:
         file = pq.ParquetFile(path, metadata=metadata, page_checksum_verification=not is_verified)
@@ -96,13 +108,20 @@ def open_table(path: Path, schema: pa.Schema, metadata: pq.FileMetaData | None =
     return file
 
 
-def read_table(path: Path, schema: pa.Schema, columns: list[str] | None = None,
-               row_groups: list[int] | None = None, is_verified: bool = False) -> pa.Table:
+def read_table(
+    path: Path,
+    schema: pa.Schema,
+    columns: list[str] | None = None,
+    row_groups: list[int] | None = None,
+    is_verified: bool = False,
+) -> pa.Table:
     with open_table(path, schema, is_verified=is_verified) as file:
         return read_groups(path, file, row_groups, columns)
 
 
-def read_groups(path: Path, file: pq.ParquetFile, row_groups: list[int] | None, columns: list[str] | None = None) -> pa.Table:
+def read_groups(
+    path: Path, file: pq.ParquetFile, row_groups: list[int] | None, columns: list[str] | None = None
+) -> pa.Table:
     """Those row groups of an open table, all where none are named."""
     try:
         table = file.read(columns=columns) if row_groups is None else file.read_row_groups(row_groups, columns=columns)
@@ -152,4 +171,4 @@ def fixed_bytes(table: pa.Table, name: str, width: int) -> np.ndarray:
     array = only_chunk(table.column(name))
     if not len(array):
         return np.empty(0, f"V{width}")
-    return np.frombuffer(array.buffers()[1], f"V{width}")[array.offset:array.offset + len(array)]
+    return np.frombuffer(array.buffers()[1], f"V{width}")[array.offset : array.offset + len(array)]

@@ -17,33 +17,48 @@ from storage.frame_index import pack_index, read_index
 from storage.frames import Broken, Members, TooLong, Torn, Zstd
 from storage.publish import raise_if_not_there
 
-FRAME_BYTES = 512 << 10  # of lines: a tenth smaller than with 64 KiB, and sooner packed; a list reads nearly all frames of its block anyway
+FRAME_BYTES = (
+    512 << 10
+)  # of lines: a tenth smaller than with 64 KiB, and sooner packed; a list reads nearly all frames of its block anyway
 BLOB_FRAME_BYTES = 64 << 10  # blobs are read one by one
 FRAMES_AT_ONCE = 32  # 16 MiB of text: what is packed or unpacked at a time
 BLOBS_MAX_BYTES = 1 << 32  # of a segment: positions have 32 bits for it
 TEXT_MAX_BYTES = 64 << 20  # a frame's limit when reading: far above any URL or robots.txt
 NO_TEXT = np.uint64(0xFFFFFFFFFFFFFFFF)
 LINES = pa.large_binary()
-_NEWLINE, = b"\n"
+(_NEWLINE,) = b"\n"
 
 
 def data_of(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """(offsets of n + 1, bytes u8 that they point into) of an array of texts; offsets of lines, and of other large ones, are i64, else i32."""
     _, offsets, data = texts.buffers()
     dtype = np.int64 if pa.types.is_large_binary(texts.type) or pa.types.is_large_string(texts.type) else np.int32
-    ends = np.frombuffer(offsets, dtype)[texts.offset:texts.offset + len(texts) + 1] if len(texts) else np.zeros(1, dtype)
+    ends = (
+        np.frombuffer(offsets, dtype)[texts.offset : texts.offset + len(texts) + 1]
+        if len(texts)
+        else np.zeros(1, dtype)
+    )
     return ends, np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
 
 
 def lines_at(offsets: np.ndarray, data: np.ndarray) -> pa.LargeBinaryArray:
-    return pa.LargeBinaryArray.from_buffers(LINES, len(offsets) - 1, [None, pa.py_buffer(np.ascontiguousarray(offsets, np.int64)), pa.py_buffer(data)])
+    return pa.LargeBinaryArray.from_buffers(
+        LINES, len(offsets) - 1, [None, pa.py_buffer(np.ascontiguousarray(offsets, np.int64)), pa.py_buffer(data)]
+    )
 
 
 def take_lines(sources: list[pa.Array], which: np.ndarray) -> pa.LargeBinaryArray:
     """The texts of these places (i32) in arrays of texts that count as behind each other, each with a newline."""
-    edges, ends, places = np.cumsum([0, *map(len, sources)]), np.zeros(len(sources), np.int64), np.empty(len(which), np.int32)
+    edges, ends, places = (
+        np.cumsum([0, *map(len, sources)]),
+        np.zeros(len(sources), np.int64),
+        np.empty(len(which), np.int32),
+    )
     group_by_source(which, edges, ends, places)
-    parts = [(*data_of(source), edge, places[start:end]) for source, edge, start, end in zip(sources, edges, [0, *ends], ends)]
+    parts = [
+        (*data_of(source), edge, places[start:end])
+        for source, edge, start, end in zip(sources, edges, [0, *ends], ends)
+    ]
     offsets = np.zeros(len(which) + 1, np.int64)
     for starts, _, edge, here in parts:
         measure_lines(starts, edge, which, here, offsets)
@@ -114,7 +129,7 @@ class SegmentWriter:
         """Adds lines, each with its newline at the end."""
         offsets, data = data_of(lines)
         for start in range(0, len(lines), 1 << 20):
-            self._append(offsets[start:start + (1 << 20) + 1], data)
+            self._append(offsets[start : start + (1 << 20) + 1], data)
 
     def _append(self, offsets: np.ndarray, data: np.ndarray) -> None:
         # A frame ends with the line that brings it to FRAME_BYTES, also where that began in an earlier call.
@@ -125,11 +140,11 @@ class SegmentWriter:
             frame_start = ends[cuts[-1]]
         frames, counts = [], []
         for low, high in zip(cuts, cuts[1:]):
-            piece = data[offsets[low]:offsets[high]]
+            piece = data[offsets[low] : offsets[high]]
             frames.append(np.concatenate([*self._pending, piece]) if self._pending else piece)
             counts.append(self._pending_lines + high - low)
             self._pending, self._pending_lines, self._pending_bytes = [], 0, 0
-        rest = data[offsets[cuts[-1]]:offsets[-1]]
+        rest = data[offsets[cuts[-1]] : offsets[-1]]
         if len(rest):
             self._pending.append(rest.copy())
             self._pending_lines += len(offsets) - 1 - cuts[-1]
@@ -138,8 +153,10 @@ class SegmentWriter:
 
     def _write(self, frames: list, counts: list[int]) -> None:
         for start in range(0, len(frames), FRAMES_AT_ONCE):
-            group = frames[start:start + FRAMES_AT_ONCE]
-            for frame, count, packed in zip(group, counts[start:], self._zstd.compress_each([memoryview(frame) for frame in group])):
+            group = frames[start : start + FRAMES_AT_ONCE]
+            for frame, count, packed in zip(
+                group, counts[start:], self._zstd.compress_each([memoryview(frame) for frame in group])
+            ):
                 self._note_place()
                 with naming(self._path):
                     self._file.write(packed)
@@ -186,7 +203,9 @@ class Segment:
             raise Damaged(path, "expected a segment of text, found no file") from None
         except OSError as error:
             raise_if_not_there(path, error)
-        self._first_lines, self._text_starts, self._file_starts = (row.astype(np.int64) for row in read_index(path, self._data, 3))
+        self._first_lines, self._text_starts, self._file_starts = (
+            row.astype(np.int64) for row in read_index(path, self._data, 3)
+        )
         if not len(self._file_starts):
             raise Damaged(path, "expected the end in the index, found none")
         try:
@@ -205,7 +224,7 @@ class Segment:
         frames = np.searchsorted(self._first_lines, numbers, "right") - 1
         needed = np.unique(frames)
         for start in range(0, len(needed), FRAMES_AT_ONCE):
-            group = needed[start:start + FRAMES_AT_ONCE]
+            group = needed[start : start + FRAMES_AT_ONCE]
             low, high = np.searchsorted(frames, (group[0], group[-1] + 1))
             yield self._pick(group, numbers[low:high], frames[low:high])
 
@@ -214,7 +233,9 @@ class Segment:
         data = np.concatenate(contents)
         offsets = np.concatenate(([0], np.flatnonzero(data == ord("\n")) + 1))
         ends = np.cumsum([len(content) for content in contents])
-        first_here = np.concatenate(([0], np.searchsorted(offsets, ends)))[:-1]  # line of `data` that each frame begins with
+        first_here = np.concatenate(([0], np.searchsorted(offsets, ends)))[
+            :-1
+        ]  # line of `data` that each frame begins with
         place = first_here[np.searchsorted(group, frames)] + numbers - self._first_lines[frames]
         if len(place) and place[-1] >= len(offsets) - 1:
             raise Damaged(self._path, f"expected line {numbers[-1]}, found the end of its frame")
@@ -227,7 +248,7 @@ class Segment:
         begin = offset - int(self._text_starts[frame])
         if not is_there or begin + length > len(text):
             raise Damaged(self._path, f"expected a text at offset {offset}, found the end of its frame")
-        return text[begin:begin + length]
+        return text[begin : begin + length]
 
     def _load(self, frame: int) -> bytes:
         start = int(self._file_starts[frame])

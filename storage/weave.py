@@ -11,10 +11,14 @@ class Weave:
     """Old rows with new ones among them, each of which comes before the old row of a number (i64, rising)."""
 
     def __init__(self, old_rows: int, before: np.ndarray):
-        if len(before) and not (0 <= before[0] and before[-1] <= old_rows and (before[1:] >= before[:-1]).all()):
-            raise ValueError(f"expected rising numbers of {old_rows} rows, found others")  # the loop writes as it is told
+        if len(before) and not (before[0] >= 0 and before[-1] <= old_rows and (before[1:] >= before[:-1]).all()):
+            raise ValueError(
+                f"expected rising numbers of {old_rows} rows, found others"
+            )  # the loop writes as it is told
         self._new_rows = len(before)
-        self._source = np.empty(old_rows + len(before), np.int32)  # of each row, its place in the old ones with the new ones behind
+        self._source = np.empty(
+            old_rows + len(before), np.int32
+        )  # of each row, its place in the old ones with the new ones behind
         find_sources(before, self._source)
         self._scratch = np.empty(0, np.uint64)
 
@@ -26,9 +30,11 @@ class Weave:
         if not self._new_rows:
             return old
         both, behind = np.empty(len(self), old.dtype), self._borrow(old.dtype)
-        behind[:len(old)], behind[len(old):] = old, new
+        behind[: len(old)], behind[len(old) :] = old, new
         if old.itemsize > _WORD_BYTES:
-            take_wide(behind.view(np.uint64).reshape(len(self), -1), self._source, both.view(np.uint64).reshape(len(self), -1))
+            take_wide(
+                behind.view(np.uint64).reshape(len(self), -1), self._source, both.view(np.uint64).reshape(len(self), -1)
+            )
         else:
             take_words(behind.view(f"u{old.itemsize}"), self._source, both.view(f"u{old.itemsize}"))
         return both
@@ -37,7 +43,7 @@ class Weave:
         """Memory for a column, the same each time: to use memory for the first time takes longer than to fill it."""
         if self._scratch.nbytes < len(self) * dtype.itemsize:
             self._scratch = np.empty(len(self) * -(-dtype.itemsize // _WORD_BYTES), np.uint64)
-        return self._scratch.view(dtype)[:len(self)]
+        return self._scratch.view(dtype)[: len(self)]
 
 
 @compiled("i8[] i4[]")

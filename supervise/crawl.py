@@ -20,7 +20,7 @@ import trio
 
 from contract.command import at_least, make_parser, run
 from contract.units import count, size
-from supervise.books import now_ms
+from supervise.crawl_state import now_ms
 from supervise.replacement import add_replacement
 from supervise.ring import Ring
 from supervise.session import Session
@@ -33,9 +33,18 @@ INBOX_LOOK_S = 5.0  # how long seeds left in the inbox of an idle crawl wait at 
 def main() -> int:
     parser = make_parser(NAME, __doc__)
     parser.add_argument("--cycles", type=at_least(1), metavar="N", help="stop after N turns that fetch")
-    parser.add_argument("--max-pages", type=at_least(1), metavar="N", help="stop at N pages, never more; a cycle that is open already is finished first")
-    parser.add_argument("--max-bytes", type=at_least(1), metavar="N", help="stop after the cycle that passes N bytes of answers")
-    parser.add_argument("--max-hours", type=at_least(0.0), metavar="H", help="stop after the cycle in which H hours end")
+    parser.add_argument(
+        "--max-pages",
+        type=at_least(1),
+        metavar="N",
+        help="stop at N pages, never more; a cycle that is open already is finished first",
+    )
+    parser.add_argument(
+        "--max-bytes", type=at_least(1), metavar="N", help="stop after the cycle that passes N bytes of answers"
+    )
+    parser.add_argument(
+        "--max-hours", type=at_least(0.0), metavar="H", help="stop after the cycle in which H hours end"
+    )
     parser.add_argument("--until-done", action="store_true", help="stop when nothing is waiting")
     parser.add_argument("--quiet", action="store_true", help="print errors only")
     add_replacement(parser)

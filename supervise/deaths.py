@@ -15,7 +15,9 @@ class Deaths:
     def __init__(self):
         self._last = ""
         self._fetcher_died: set[int] = set()  # blocks whose fetcher died through all its retries in this run
-        self._vouched: set[int] = set()  # of those, the blocks since whose death a fetcher of another block collected pages
+        self._vouched: set[int] = (
+            set()
+        )  # of those, the blocks since whose death a fetcher of another block collected pages
 
     def note_fetched(self, block: int, pages: int) -> None:
         """A fetcher ended well: that it collected pages shows that this machine does not kill every fetcher."""
@@ -56,5 +58,7 @@ def describe_machine(last_lines: Iterable[str]) -> str:
     said = "; ".join(line.strip() for line in last_lines if line.strip())
     largest_bytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
     memory = psutil.virtual_memory()
-    return (f"last lines: {said or 'none'}; memory: the largest stage used {size(largest_bytes)}, "
-            f"{size(memory.available)} of {size(memory.total)} are available now")
+    return (
+        f"last lines: {said or 'none'}; memory: the largest stage used {size(largest_bytes)}, "
+        f"{size(memory.available)} of {size(memory.total)} are available now"
+    )

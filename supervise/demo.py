@@ -12,8 +12,8 @@ from contract import config as configuration
 from contract import names
 from contract.crawl_folder import create
 from contract.errors import EX_TEMPFAIL, Locked, TryLater
-from contract.log import CRAWL, replay
 from contract.lines import say
+from contract.log import CRAWL, replay
 from contract.units import count, duration, size
 from storage.publish import read_manifest
 from supervise.crawl import turn_on
@@ -79,8 +79,11 @@ def run(arguments) -> int:
             create(crawl, configuration.load(settings, arguments.set).blocks.first, config=configuration.load(settings))
             leave(crawl, ready["seeds"])
         if not arguments.quiet:
-            say(f"a web of {count(ready['servers'], 'server')} listens on loopback, port {ready['port']}; "
-                f"crawling it into {crawl} (stop with Ctrl-C; the same command goes on)", sys.stderr)
+            say(
+                f"a web of {count(ready['servers'], 'server')} listens on loopback, port {ready['port']}; "
+                f"crawling it into {crawl} (stop with Ctrl-C; the same command goes on)",
+                sys.stderr,
+            )
         arguments.crawl, arguments.config, arguments.yes = crawl, settings, True  # the folder may have been moved
         session = Session(arguments)
         code = session.run(lambda ring: turn_on(ring, session, Limits))
@@ -99,8 +102,10 @@ def hold_folder(folder: Path) -> None:
     try:
         fcntl.flock(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise Locked(f"a demonstration is running in {folder.resolve()} already: wait until it has ended, or start another "
-                     "one in another folder") from None
+        raise Locked(
+            f"a demonstration is running in {folder.resolve()} already: wait until it has ended, or start another "
+            "one in another folder"
+        ) from None
 
 
 def start_web(state: Path) -> subprocess.Popen:
@@ -108,8 +113,22 @@ def start_web(state: Path) -> subprocess.Popen:
     ready, kept_port = state / "ready.json", state / "port"
     port = int(kept_port.read_text()) if kept_port.exists() else 0  # the URLs of a demonstration that goes on name it
     ready.unlink(missing_ok=True)
-    command = [sys.executable, "-P", "-m", "synthweb", "serve", "--seed", str(WEB_SEED), "--servers", str(WEB_SERVERS),
-               "--port", str(port), "--state", str(state), "--until-eof"]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "synthweb",
+        "serve",
+        "--seed",
+        str(WEB_SEED),
+        "--servers",
+        str(WEB_SERVERS),
+        "--port",
+        str(port),
+        "--state",
+        str(state),
+        "--until-eof",
+    ]
     said = state / "said.txt"
     with open(said, "w") as errors:
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=errors, start_new_session=True)
@@ -134,9 +153,11 @@ def tell(session: Session, folder: Path, crawl: Path, seconds: float) -> None:
         return
     counts = {cycle: read_manifest(crawl / names.cycle(cycle) / names.FETCHER)["counts"] for cycle in cycles}
     total = {name: sum(count[name] for count in counts.values()) for name in ("answered", "bytes", "failed", "refused")}
-    say(f"{count(total['answered'], 'page')} ({size(total['bytes'])}) in {count(len(cycles), 'cycle')}, {count(total['failed'], 'failed attempt')}, "
+    say(
+        f"{count(total['answered'], 'page')} ({size(total['bytes'])}) in {count(len(cycles), 'cycle')}, {count(total['failed'], 'failed attempt')}, "
         f"{total['refused']:,} refused by robots.txt; {count(log.blocks, 'block')}, {count(log.length, 'commit')}; "
-        f"this run: {count(session.display.tally.cycles, 'cycle')}, {duration(seconds)}")
+        f"this run: {count(session.display.tally.cycles, 'cycle')}, {duration(seconds)}"
+    )
     print(f"(remove {folder}/ to begin anew)")
     richest = crawl / names.cycle(max(cycles, key=lambda cycle: counts[cycle]["answered"]))
     places = {

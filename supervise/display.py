@@ -15,10 +15,15 @@ from contract.plan import CRAWL, SEED
 from contract.terminal import beneath, make_plain
 from contract.units import count, duration, moment, size
 from supervise.deaths import name_exit
-from supervise.tally import Tally
+from supervise.run_counts import Tally
 
 LINE_EVERY_S = 10.0
-VERBS = {names.SCHEDULER: "scheduling", names.FETCHER: "fetching", names.EXTRACTOR: "extracting", names.VERIFIER: "verifying"}
+VERBS = {
+    names.SCHEDULER: "scheduling",
+    names.FETCHER: "fetching",
+    names.EXTRACTOR: "extracting",
+    names.VERIFIER: "verifying",
+}
 
 
 class Display:
@@ -39,8 +44,14 @@ class Display:
         self._live = None
         if sys.stderr.isatty() and not quiet:
             # Not through rich: whatever else is printed meanwhile must pass the guard of the terminal.
-            self._live = Live(console=self._console, get_renderable=self._render, refresh_per_second=4, transient=True,
-                              redirect_stdout=False, redirect_stderr=False)
+            self._live = Live(
+                console=self._console,
+                get_renderable=self._render,
+                refresh_per_second=4,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
 
     def __enter__(self):
         if self._live:
@@ -77,8 +88,10 @@ class Display:
         self._plan, self._figures = plan, {}
         self._say(f"cycle {plan.cycle} ({plan.kind}) was interrupted: going on with it")
         for difference in find_differences(self._config, plan.config):
-            self._say(f"cycle {plan.cycle} keeps its plan's {difference.name} = {encode_value(difference.after)} "
-                      f"(now {encode_value(difference.before)})")
+            self._say(
+                f"cycle {plan.cycle} keeps its plan's {difference.name} = {encode_value(difference.after)} "
+                f"(now {encode_value(difference.before)})"
+            )
 
     def _on_stage(self, stage: str, plan) -> None:
         self._plan, self._stage, self._figures = plan, stage, {}
@@ -101,7 +114,9 @@ class Display:
         self.line(f"{stage} ended by {name_exit(code)}; again in {duration(wait_s)}")
 
     def _on_held(self, plan, reason: str) -> None:
-        self.line(f"cycle {plan.cycle} of block {plan.block} is held for the rest of this run: {reason}; other blocks go on")
+        self.line(
+            f"cycle {plan.cycle} of block {plan.block} is held for the rest of this run: {reason}; other blocks go on"
+        )
 
     def _on_held_up(self, plan) -> None:
         self.line(f"cycle {plan.cycle} of block {plan.block} is held up by a damaged file; other blocks go on")
@@ -114,9 +129,11 @@ class Display:
         merged = report.get(names.VERIFIER, {})
         if plan.kind == CRAWL:
             fetched = report[names.FETCHER]
-            self._say(f"cycle {plan.cycle} block {plan.block}/{plan.blocks}: {count(fetched['answered'], 'page')}, {size(fetched['bytes'])}, "
-                      f"{fetched['failed']:,} failed, {fetched['refused']:,} refused, {fetched['not_reached']:,} not reached; "
-                      f"{count(merged['new'], 'new URL')}, {merged['waiting']:,} waiting in the block")
+            self._say(
+                f"cycle {plan.cycle} block {plan.block}/{plan.blocks}: {count(fetched['answered'], 'page')}, {size(fetched['bytes'])}, "
+                f"{fetched['failed']:,} failed, {fetched['refused']:,} refused, {fetched['not_reached']:,} not reached; "
+                f"{count(merged['new'], 'new URL')}, {merged['waiting']:,} waiting in the block"
+            )
         elif plan.kind == "grow":
             self._say(f"block {plan.block} split in two: {count(plan.blocks + 1, 'block')}")
 
@@ -131,7 +148,9 @@ class Display:
         if "pages" in figures:
             seconds = max(time.monotonic() - self._stage_began, 0.001)
             of = f"{figures['pages']:,} of " if "listed" in figures else ""
-            parts.append(f"{of}{count(figures.get('listed', figures['pages']), 'page')}, {figures['pages'] / seconds:.0f}/s")
+            parts.append(
+                f"{of}{count(figures.get('listed', figures['pages']), 'page')}, {figures['pages'] / seconds:.0f}/s"
+            )
         if "bytes" in figures:
             parts.append(size(figures["bytes"]))
         if "servers" in figures:
@@ -147,6 +166,9 @@ class Display:
         table = Table.grid(padding=(0, 2))
         now = f"{self._where()}  {self._figures_text()}  [{size(self.memory_bytes())} of memory]"
         table.add_row("now", Text(make_plain(now)))
-        table.add_row("run", f"{count(tally.cycles, 'cycle')}, {count(tally.answered, 'page')}, {tally.answered / max(seconds, 1):.0f}/s, "
-                             f"{size(tally.bytes)}, {tally.failed:,} failed, {tally.refused:,} refused, {duration(round(seconds))}")
+        table.add_row(
+            "run",
+            f"{count(tally.cycles, 'cycle')}, {count(tally.answered, 'page')}, {tally.answered / max(seconds, 1):.0f}/s, "
+            f"{size(tally.bytes)}, {tally.failed:,} failed, {tally.refused:,} refused, {duration(round(seconds))}",
+        )
         return Group(table)

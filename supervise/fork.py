@@ -32,13 +32,24 @@ from contract.command import at_least, make_parser, run
 from contract.crawl_config import read_crawl_config, write_crawl_config
 from contract.crawl_folder import CrawlFolder, is_same_file, notes_of_damage, open_folder, set_aside
 from contract.errors import BadInput, Locked, TryLater, Usage
-from contract.log import Entry, State
 from contract.lines import say
+from contract.log import Entry, State
 from contract.units import count, moment, size
 from storage.errors import Damaged
-from storage.publish import ASIDE, FORMAT, describe, encode_json, put_if_absent, read_json, read_manifest, sync_file, sync_folder, verify
-from supervise.books import now_ms
-from supervise.kept import Position, Shelf, look_at_positions, planned_at_ms, read_entries, state_after
+from storage.publish import (
+    ASIDE,
+    FORMAT,
+    describe,
+    encode_json,
+    put_if_absent,
+    read_json,
+    read_manifest,
+    sync_file,
+    sync_folder,
+    verify,
+)
+from supervise.crawl_state import now_ms
+from supervise.retention import Position, Retention, look_at_positions, planned_at_ms, read_entries, state_after
 
 NAME = "fork"
 # Where a second name cannot be given: other file system, none with links, somebody else's file, a file of too many names.
@@ -47,8 +58,15 @@ NO_LINK = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.EOPNOTSUP
 
 def main() -> None:
     parser = make_parser(NAME, __doc__)
-    parser.add_argument("target", type=Path, nargs="?", metavar="NEWDIR", help="the new crawl folder: a new or an empty one")
-    parser.add_argument("--at", type=at_least(0), metavar="COMMIT", help="number of the last commit that the new crawl has (default: the last kept)")
+    parser.add_argument(
+        "target", type=Path, nargs="?", metavar="NEWDIR", help="the new crawl folder: a new or an empty one"
+    )
+    parser.add_argument(
+        "--at",
+        type=at_least(0),
+        metavar="COMMIT",
+        help="number of the last commit that the new crawl has (default: the last kept)",
+    )
     parser.add_argument("--list", action="store_true", help="list the commits that can be forked at")
     arguments = parser.parse_args()
     if arguments.list == (arguments.target is not None):
@@ -64,14 +82,19 @@ def main() -> None:
         raise BadInput(f"{wrong}; --list shows which commits before it can be forked at")
     at = last_kept(crawl, entries) if arguments.at is None else arguments.at
     if not 0 <= at < len(entries):
-        raise Usage(f"{crawl.path} has no commit {at}: " + (f"they are numbered 0 to {len(entries) - 1}" if entries else "its log is empty"))
+        raise Usage(
+            f"{crawl.path} has no commit {at}: "
+            + (f"they are numbered 0 to {len(entries) - 1}" if entries else "its log is empty")
+        )
     require_kept(crawl, entries, at)
-    fork = Fork(crawl, entries[:at + 1])
+    fork = Fork(crawl, entries[: at + 1])
     with folder_aside(crawl, arguments.target.resolve()) as (aside, target):
         fork.make(aside, at)
         sync_folders(aside)
         rename_over(aside, target)
-    say(f"{arguments.target}: a crawl of {count(at + 1, 'commit')}; {count(fork.linked, 'file')} linked, {fork.copied:,} copied ({size(fork.copied_bytes)})")
+    say(
+        f"{arguments.target}: a crawl of {count(at + 1, 'commit')}; {count(fork.linked, 'file')} linked, {fork.copied:,} copied ({size(fork.copied_bytes)})"
+    )
     print(f"next: bin/check --crawl {arguments.target}\n      bin/crawl --crawl {arguments.target}")
 
 
@@ -81,17 +104,27 @@ def print_positions(crawl: CrawlFolder, positions: list[Position]) -> None:
         entry = position.entry
         at_ms = planned_at_ms(crawl.path, entry.cycle) if entry else None
         planned = moment(at_ms) if at_ms is not None else "-"
-        what = f"{entry.kind} of cycle {entry.cycle}" + "".join(f", block {block}" for block in entry.parents) if entry else "void"
+        what = (
+            f"{entry.kind} of cycle {entry.cycle}" + "".join(f", block {block}" for block in entry.parents)
+            if entry
+            else "void"
+        )
         say(f"commit {position.number:8d}  planned {planned:23s}  {count(position.blocks, 'block')}  {what}")
     lacking = [position for position in positions if position.lack]
-    say(f"{len(kept):,} of {count(len(positions), 'commit')} can be forked at" + ("" if not lacking else
-          f"; the last that cannot is {lacking[-1].number}: {lacking[-1].lack}. [blocks] keep_generations keeps more from now on"))
+    say(
+        f"{len(kept):,} of {count(len(positions), 'commit')} can be forked at"
+        + (
+            ""
+            if not lacking
+            else f"; the last that cannot is {lacking[-1].number}: {lacking[-1].lack}. [blocks] keep_generations keeps more from now on"
+        )
+    )
 
 
 def last_kept(crawl: CrawlFolder, entries: list[Entry]) -> int:
     """The last commit, or where that cannot be forked at, which is said, the last that can; the last one where none can."""
     last = len(entries) - 1
-    lack = Shelf(crawl.path).lack_of(state_after(crawl, entries))
+    lack = Retention(crawl.path).lack_of(state_after(crawl, entries))
     if not lack:
         return last
     kept = [position.number for position in look_at_positions(crawl, entries) if not position.lack]
@@ -101,10 +134,12 @@ def last_kept(crawl: CrawlFolder, entries: list[Entry]) -> int:
 
 
 def require_kept(crawl: CrawlFolder, entries: list[Entry], at: int) -> None:
-    lack = Shelf(crawl.path).lack_of(state_after(crawl, entries[:at + 1]))
+    lack = Retention(crawl.path).lack_of(state_after(crawl, entries[: at + 1]))
     if lack:
-        raise Usage(f"commit {at} is not kept: {lack}. bin/fork --crawl {crawl.path} --list shows those that are; "
-                    "a larger [blocks] keep_generations keeps more from now on")
+        raise Usage(
+            f"commit {at} is not kept: {lack}. bin/fork --crawl {crawl.path} --list shows those that are; "
+            "a larger [blocks] keep_generations keeps more from now on"
+        )
 
 
 class Fork:
@@ -125,7 +160,9 @@ class Fork:
             self._take_generations()  # first: a run that works there may be about to delete them
             self._take_cycles()
         except FileNotFoundError as error:
-            raise TryLater(f"{error.filename} was there and is gone: a run works in {self._crawl.path} and deleted it; try again, with a later commit") from None
+            raise TryLater(
+                f"{error.filename} was there and is gone: a run works in {self._crawl.path} and deleted it; try again, with a later commit"
+            ) from None
         for position in range(self._log.length):
             self._take(Path(names.LOG) / names.log_entry(position))
         put_if_absent(aside / names.SUFFIX_LIST, self._crawl.suffix_list)
@@ -134,10 +171,20 @@ class Fork:
         # Not its bytes: a path in it may begin at the crawl's folder.
         write_crawl_config(aside, read_crawl_config(self._crawl.path))
         self._take_notes()
-        put_if_absent(aside / names.CRAWL, encode_json({
-            "format": FORMAT, "crawl_id": secrets.token_hex(8), "hash_seed": self._crawl.hash_seed, "blocks_first": self._crawl.blocks_first,
-            "suffix_list": describe(aside / names.SUFFIX_LIST), "began_at_ms": self._crawl.began_at_ms, "forked_from": {"crawl_id": self._crawl.crawl_id, "commit": at, "at_ms": now_ms()},
-        }))
+        put_if_absent(
+            aside / names.CRAWL,
+            encode_json(
+                {
+                    "format": FORMAT,
+                    "crawl_id": secrets.token_hex(8),
+                    "hash_seed": self._crawl.hash_seed,
+                    "blocks_first": self._crawl.blocks_first,
+                    "suffix_list": describe(aside / names.SUFFIX_LIST),
+                    "began_at_ms": self._crawl.began_at_ms,
+                    "forked_from": {"crawl_id": self._crawl.crawl_id, "commit": at, "at_ms": now_ms()},
+                }
+            ),
+        )
 
     def _take_generations(self) -> None:
         """Those that are live, without fail, and superseded ones that are still there."""
@@ -163,7 +210,7 @@ class Fork:
 
     def _take_cycles(self) -> None:
         """Cycles of entries in force, with the files that their manifests name and that are kept."""
-        needed = set(Shelf(self._crawl.path).pending(self._log))
+        needed = set(Retention(self._crawl.path).pending(self._log))
         for cycle in sorted(self._log.cycles):
             place = Path(names.cycle(cycle))
             for name in (names.PLAN, names.VERIFIER_PLAN):
@@ -269,7 +316,9 @@ def rename_over(aside: Path, target: Path) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
             raise
-        raise Usage(f"{target} was made by somebody else meanwhile and is not empty: name an empty or a new folder") from None
+        raise Usage(
+            f"{target} was made by somebody else meanwhile and is not empty: name an empty or a new folder"
+        ) from None
     sync_folder(target.parent)
 
 

@@ -8,44 +8,53 @@ from contract.inbox import kind_of, publish_taken
 from contract.log import ABANDON, Entry, commit
 from contract.plan import Plan, write_plan
 from storage.publish import confirm_published, read_manifest, sync_folder
-from supervise.books import Books, now_ms
+from supervise.crawl_state import CrawlState, now_ms
 
 
-def take_inbox(books: Books, config: Config) -> list[dict]:
+def take_inbox(crawl_state: CrawlState, config: Config) -> list[dict]:
     """Commits every file that lies in inbox/; returns the counts of each."""
     taken = []
-    for path in names.visible_files(books.path / names.INBOX):
-        if path.name not in books.log.inbox:
-            plan = Plan(books.next_cycle(), kind_of(path.name), 0, books.log.blocks, None, now_ms(), config, path.name)
-            write_plan(books.path, plan)
-            taken.append(commit_taken(books, plan, path))
-        delete_taken(books, path)
+    for path in names.visible_files(crawl_state.path / names.INBOX):
+        if path.name not in crawl_state.log.inbox:
+            plan = Plan(
+                crawl_state.next_cycle(),
+                kind_of(path.name),
+                0,
+                crawl_state.log.blocks,
+                None,
+                now_ms(),
+                config,
+                path.name,
+            )
+            write_plan(crawl_state.path, plan)
+            taken.append(commit_taken(crawl_state, plan, path))
+        delete_taken(crawl_state, path)
     return taken
 
 
-def resume_taking(books: Books, plan: Plan) -> None:
+def resume_taking(crawl_state: CrawlState, plan: Plan) -> None:
     """Finishes a cycle that was interrupted while it took a file in."""
-    path = books.path / names.INBOX / plan.inbox
-    if path.exists() or confirm_published(books.path / names.cycle(plan.cycle) / names.VERIFIER):
-        commit_taken(books, plan, path)
-        delete_taken(books, path)
+    path = crawl_state.path / names.INBOX / plan.inbox
+    if path.exists() or confirm_published(crawl_state.path / names.cycle(plan.cycle) / names.VERIFIER):
+        commit_taken(crawl_state, plan, path)
+        delete_taken(crawl_state, path)
     else:
-        commit(books.path, Entry(ABANDON, plan.cycle, plan.blocks, reason=f"inbox/{plan.inbox} is gone"))
-        books.refresh()
+        commit(crawl_state.path, Entry(ABANDON, plan.cycle, plan.blocks, reason=f"inbox/{plan.inbox} is gone"))
+        crawl_state.refresh()
 
 
-def commit_taken(books: Books, plan: Plan, path: Path) -> dict:
-    folder = books.path / names.cycle(plan.cycle) / names.VERIFIER
+def commit_taken(crawl_state: CrawlState, plan: Plan, path: Path) -> dict:
+    folder = crawl_state.path / names.cycle(plan.cycle) / names.VERIFIER
     if confirm_published(folder):
         counts = read_manifest(folder)["counts"]
     else:
-        counts = publish_taken(books.crawl, books.path, plan, path)
-    commit(books.path, Entry(plan.kind, plan.cycle, books.log.blocks, inbox=plan.inbox))
-    books.refresh()
+        counts = publish_taken(crawl_state.crawl, crawl_state.path, plan, path)
+    commit(crawl_state.path, Entry(plan.kind, plan.cycle, crawl_state.log.blocks, inbox=plan.inbox))
+    crawl_state.refresh()
     return counts
 
 
-def delete_taken(books: Books, path: Path) -> None:
+def delete_taken(crawl_state: CrawlState, path: Path) -> None:
     """Only once the entry that names it cannot be lost to a power cut."""
-    sync_folder(books.path / names.LOG)
+    sync_folder(crawl_state.path / names.LOG)
     path.unlink(missing_ok=True)

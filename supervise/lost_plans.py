@@ -10,19 +10,19 @@ from contract import names
 from contract.crawl_folder import set_aside
 from contract.log import ABANDON, Entry, commit
 from storage.publish import sync_folder
-from supervise.books import Books
+from supervise.crawl_state import CrawlState
 
 
-def set_cycle_aside(books: Books, cycle: int, reason: str) -> Path | None:
+def set_cycle_aside(crawl_state: CrawlState, cycle: int, reason: str) -> Path | None:
     """Moves the folder of a cycle without a readable plan, and what it made of a generation, to corrupt/; returns where to."""
-    if cycle not in books.log.cycles:
-        commit(books.path, Entry(ABANDON, cycle, books.log.blocks, reason=reason))
-        books.refresh()
-    folder = books.path / names.cycle(cycle)
-    made = [books.path / names.generation(block, cycle) for block in range(books.log.blocks + 1)]
-    for path in (*made, books.path / names.TEXT / names.segment(cycle)):
+    if cycle not in crawl_state.log.cycles:
+        commit(crawl_state.path, Entry(ABANDON, cycle, crawl_state.log.blocks, reason=reason))
+        crawl_state.refresh()
+    folder = crawl_state.path / names.cycle(cycle)
+    made = [crawl_state.path / names.generation(block, cycle) for block in range(crawl_state.log.blocks + 1)]
+    for path in (*made, crawl_state.path / names.TEXT / names.segment(cycle)):
         if path.exists() and not folder.is_symlink():
-            path.rename(folder / "-".join(path.relative_to(books.path).parts))
+            path.rename(folder / "-".join(path.relative_to(crawl_state.path).parts))
             sync_folder(folder)
             sync_folder(path.parent)
-    return set_aside(books.path, folder, reason)
+    return set_aside(crawl_state.path, folder, reason)

@@ -45,7 +45,7 @@ from contract.url import NotCanonical, canonicalise, host_named, server_of
 from storage.errors import Damaged
 from storage.publish import ASIDE, make_folder, sync_file, sync_folder
 from storage.tables import TableWriter
-from supervise.books import now_ms
+from supervise.crawl_state import now_ms
 from supervise.selection import Selection, Wanted
 
 NAME = "reconsider"
@@ -55,9 +55,13 @@ LOOKS = 3  # a run may delete a generation while it is read: then the log has a 
 def main() -> int:
     parser = make_parser(NAME, __doc__)
     parser.add_argument("urls", nargs="*", metavar="URL")
-    parser.add_argument("--server", action="append", default=[], metavar="SERVER", help="scheme://host[:port], or a host")
+    parser.add_argument(
+        "--server", action="append", default=[], metavar="SERVER", help="scheme://host[:port], or a host"
+    )
     parser.add_argument("--domain", action="append", default=[], metavar="DOMAIN", help="a registered domain")
-    parser.add_argument("--reason", action="append", default=[], metavar="REASON", help="a reason, as bin/why prints it")
+    parser.add_argument(
+        "--reason", action="append", default=[], metavar="REASON", help="a reason, as bin/why prints it"
+    )
     parser.add_argument("--given-up", action="store_true", help="URLs and servers that were given up")
     parser.add_argument("--refused", action="store_true", help="URLs that robots.txt or a rule refused")
     parser.add_argument("--backed-off", action="store_true", help="servers that wait because they failed")
@@ -70,8 +74,10 @@ def main() -> int:
     if path is None:
         print("nothing to reconsider")
         return EX_DATAERR if selection.notes else 0
-    say(f"{count(selection.urls, 'URL')} and {count(selection.servers, 'server')} left in {path}; the next turn of each block takes them in\n"
-        f"next: bin/run-cycle --crawl {shlex.quote(str(crawl.path))}")
+    say(
+        f"{count(selection.urls, 'URL')} and {count(selection.servers, 'server')} left in {path}; the next turn of each block takes them in\n"
+        f"next: bin/run-cycle --crawl {shlex.quote(str(crawl.path))}"
+    )
     return 0
 
 
@@ -81,8 +87,13 @@ def read_wanted(arguments: argparse.Namespace, crawl: Path) -> Wanted:
     if bad := [line.problem for line in lines if line.problem]:
         raise Usage(f"expected URLs: {bad[0]}")
     wanted = Wanted(
-        tuple(dict.fromkeys(canonical.fold(line.url) for line in lines)), frozenset(map(read_server, arguments.server)),
-        frozenset(map(read_host, arguments.domain)), frozenset(arguments.reason), arguments.given_up, arguments.refused, arguments.backed_off,
+        tuple(dict.fromkeys(canonical.fold(line.url) for line in lines)),
+        frozenset(map(read_server, arguments.server)),
+        frozenset(map(read_host, arguments.domain)),
+        frozenset(arguments.reason),
+        arguments.given_up,
+        arguments.refused,
+        arguments.backed_off,
     )
     if wanted == Wanted():
         raise Usage(f"say what to reconsider: URLs, or an option such as --given-up (see bin/{NAME} --help)")

@@ -10,8 +10,8 @@ from contract.config import Config, require_contact
 from contract.crawl_config import encode_value, find_differences, read_crawl_config, write_crawl_config
 from contract.crawl_folder import CrawlFolder
 from contract.errors import BadConfiguration, Usage
-from contract.log import CRAWL, replay
 from contract.lines import say
+from contract.log import CRAWL, replay
 from contract.plan import newest_plan
 
 # What site owners notice, or what makes the pages of one crawl hard to compare.
@@ -21,8 +21,9 @@ GRAVE = ("fetcher.contact", "fetcher.delay_s", "fetcher.delay_scope", "fetcher.d
 
 def add_replacement(parser: Parser) -> None:
     add_configuration(parser)
-    parser.add_argument("--yes", action="store_true",
-                        help="let --config change scope, contact or delay of a crawl that has pages")
+    parser.add_argument(
+        "--yes", action="store_true", help="let --config change scope, contact or delay of a crawl that has pages"
+    )
 
 
 def settle(crawl: CrawlFolder, arguments) -> Config:
@@ -48,7 +49,10 @@ def replace_configuration(crawl: CrawlFolder, config: Config, arguments) -> None
         plan = newest_plan(crawl.path)
         before, is_whole = plan.config if plan else config, False
         if not arguments.quiet:
-            say(f"{crawl.path / names.CONFIGURATION} was missing, damaged or edited; {arguments.config} replaces it", sys.stderr)
+            say(
+                f"{crawl.path / names.CONFIGURATION} was missing, damaged or edited; {arguments.config} replaces it",
+                sys.stderr,
+            )
     differences = find_differences(before, config)
     if not arguments.quiet:
         for difference in differences:

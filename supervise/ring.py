@@ -7,7 +7,7 @@ from dataclasses import replace
 import trio
 
 from contract import names
-from contract.blocks import victim
+from contract.blocks import block_to_split
 from contract.config import Config
 from contract.errors import EX_CONFIG, EX_DATAERR, EX_TEMPFAIL, EX_USAGE, BadConfiguration, TryLater, Usage
 from contract.held import forget_held, note_held, read_held
@@ -15,7 +15,7 @@ from contract.log import ABANDON, ABSORB, CRAWL, FROM_INBOX, GROW, Entry, commit
 from contract.plan import Plan, cycles_without_plan, read_plan, write_plan
 from storage.errors import Damaged
 from storage.publish import confirm_published, is_published, read_manifest, sync_folder, unpublish
-from supervise.books import Books, now_ms
+from supervise.crawl_state import CrawlState, now_ms
 from supervise.deaths import Deaths, describe_machine, name_exit
 from supervise.deletion import delete_superseded, has_pages, remove_garbage
 from supervise.inbox import resume_taking, take_inbox
@@ -34,81 +34,98 @@ class Stopped(Exception):
 class Ring:
     """Turns the ring of one crawl, whose lock the caller holds."""
 
-    def __init__(self, books: Books, config: Config, stages: Stages, tell: Callable[..., None], options: str = ""):
+    def __init__(
+        self, crawl_state: CrawlState, config: Config, stages: Stages, tell: Callable[..., None], options: str = ""
+    ):
         self.options = options
-        self.books = books
+        self.crawl_state = crawl_state
         self.config = config
         self.stages = stages
         self.tell = tell  # tell(event, **facts): what the display shows
-        self.damage = books.damage
+        self.damage = crawl_state.damage
         self.held: list[str] = []  # cycles that wait for the next run, and why
         self._deaths = Deaths()
 
     async def start(self, stop_after: str | None = None) -> int | None:
         """Start-up (rule 8): finishes open plans and removes garbage; returns the crawl cycle that it finished."""
         self._sync_what_is_visible()
-        for cycle in cycles_without_plan(self.books.path, self.books.log):
-            self._set_aside(cycle, f"{self.books.path / names.cycle(cycle) / names.PLAN}: expected the plan of an open cycle, found none")
-        remove_garbage(self.books)
+        for cycle in cycles_without_plan(self.crawl_state.path, self.crawl_state.log):
+            self._set_aside(
+                cycle,
+                f"{self.crawl_state.path / names.cycle(cycle) / names.PLAN}: expected the plan of an open cycle, found none",
+            )
+        remove_garbage(self.crawl_state)
         finished = None
-        for cycle in self.books.open_cycles():
+        for cycle in self.crawl_state.open_cycles():
             try:
-                plan = read_plan(self.books.path, cycle)
+                plan = read_plan(self.crawl_state.path, cycle)
             except Damaged as error:
                 self._set_aside(cycle, str(error))
                 continue
             self.tell("resume", plan=plan)
             if await self._finish(plan, stop_after) and plan.kind == CRAWL:
                 finished = cycle
-        delete_superseded(self.books, self.config.blocks.keep_generations)
+        delete_superseded(self.crawl_state, self.config.blocks.keep_generations)
         return finished
 
     def drop(self, cycle: int | None) -> str:
         """Gives up an open cycle, charging nobody; its pages stay."""
         self._sync_what_is_visible()
-        opened = self.books.open_cycles()
+        opened = self.crawl_state.open_cycles()
         if not opened:
             raise Usage("no cycle is open: there is nothing to drop")
         if cycle is None and len(opened) != 1:
-            raise Usage(f"{len(opened)} cycles are open: {', '.join(map(str, opened))}; --drop-open takes the number of one")
+            raise Usage(
+                f"{len(opened)} cycles are open: {', '.join(map(str, opened))}; --drop-open takes the number of one"
+            )
         cycle = opened[0] if cycle is None else cycle
         if cycle not in opened:
-            raise Usage(f"cycle {cycle} is not open: bin/status --crawl {self.books.path} lists those that are")
-        folder = self.books.path / names.cycle(cycle) / names.FETCHER
+            raise Usage(f"cycle {cycle} is not open: bin/status --crawl {self.crawl_state.path} lists those that are")
+        folder = self.crawl_state.path / names.cycle(cycle) / names.FETCHER
         try:
-            read_plan(self.books.path, cycle)
+            read_plan(self.crawl_state.path, cycle)
         except Damaged as error:
-            return f"cycle {cycle} dropped, no URL is charged; set aside as {set_cycle_aside(self.books, cycle, str(error))}"
-        commit(self.books.path, Entry(ABANDON, cycle, self.books.log.blocks, reason="dropped by the operator"))
-        forget_held(self.books.path, cycle)
-        self.books.refresh()
-        pages = f"; its pages stay: bin/extractor {shlex.quote(str(folder))} --out DIR2 reads them" if has_pages(folder) else ""
+            return f"cycle {cycle} dropped, no URL is charged; set aside as {set_cycle_aside(self.crawl_state, cycle, str(error))}"
+        commit(
+            self.crawl_state.path, Entry(ABANDON, cycle, self.crawl_state.log.blocks, reason="dropped by the operator")
+        )
+        forget_held(self.crawl_state.path, cycle)
+        self.crawl_state.refresh()
+        pages = (
+            f"; its pages stay: bin/extractor {shlex.quote(str(folder))} --out DIR2 reads them"
+            if has_pages(folder)
+            else ""
+        )
         return f"cycle {cycle} dropped, no URL is charged{pages}"
 
     def _set_aside(self, cycle: int, reason: str) -> None:
-        target = set_cycle_aside(self.books, cycle, reason)
+        target = set_cycle_aside(self.crawl_state, cycle, reason)
         self.damage.append(f"{reason}; cycle {cycle} set aside as {target}, no URL is charged")
 
     def _sync_what_is_visible(self) -> None:
         """What a run that was killed has left need not be durable; all that follows rests on it."""
-        sync_folder(self.books.path / names.LOG)
-        sync_folder(self.books.path / names.CYCLES)
-        for cycle in self.books.open_cycles():
-            sync_folder(self.books.path / names.cycle(cycle))
+        sync_folder(self.crawl_state.path / names.LOG)
+        sync_folder(self.crawl_state.path / names.CYCLES)
+        for cycle in self.crawl_state.open_cycles():
+            sync_folder(self.crawl_state.path / names.cycle(cycle))
             for stage in names.STAGES:
-                confirm_published(self.books.path / names.cycle(cycle) / stage)
+                confirm_published(self.crawl_state.path / names.cycle(cycle) / stage)
 
     async def turn(self, stop_after: str | None = None, pages_max: int | None = None) -> int | Sleep | Done:
         """One turn that fetches, with the absorb turns and splits that come before it; its cycle, or why there is none."""
         may_grow = True
         while True:
             self._stop_if_asked()
-            for counts in take_inbox(self.books, self.config):
+            for counts in take_inbox(self.crawl_state, self.config):
                 self.tell("taken", counts=counts)
-            held = {read_plan(self.books.path, cycle).block for cycle in self.books.open_cycles()}
-            views = self.books.views(held)
-            if may_grow and must_grow(views, self.config.blocks) and views[victim(self.books.log.blocks)].free:
-                await self._finish(self._plan(GROW, victim(self.books.log.blocks)))
+            held = {read_plan(self.crawl_state.path, cycle).block for cycle in self.crawl_state.open_cycles()}
+            views = self.crawl_state.views(held)
+            if (
+                may_grow
+                and must_grow(views, self.config.blocks)
+                and views[block_to_split(self.crawl_state.log.blocks)].free
+            ):
+                await self._finish(self._plan(GROW, block_to_split(self.crawl_state.log.blocks)))
                 may_grow = False  # one split a turn: bounds far too small for the crawl must not stop it
                 continue
             choice = next_turn(views, now_ms())
@@ -122,22 +139,26 @@ class Ring:
         config = self.config
         if pages_max is not None and pages_max < config.scheduler.list_max_urls:
             least = max(1, pages_max)
-            config = replace(config, scheduler=replace(
-                config.scheduler, list_max_urls=least, server_max_urls=min(least, config.scheduler.server_max_urls)))
-        log = self.books.log
-        plan = Plan(self.books.next_cycle(), kind, block, log.blocks, log.generation(block), now_ms(), config)
-        write_plan(self.books.path, plan)
+            config = replace(
+                config,
+                scheduler=replace(
+                    config.scheduler, list_max_urls=least, server_max_urls=min(least, config.scheduler.server_max_urls)
+                ),
+            )
+        log = self.crawl_state.log
+        plan = Plan(self.crawl_state.next_cycle(), kind, block, log.blocks, log.generation(block), now_ms(), config)
+        write_plan(self.crawl_state.path, plan)
         self.tell("plan", plan=plan)
         return plan
 
     async def _finish(self, plan: Plan, stop_after: str | None = None) -> bool:
         """Runs what is left of a cycle up to its commit; false where damage holds it up or it was abandoned."""
         if plan.kind in FROM_INBOX:
-            resume_taking(self.books, plan)
+            resume_taking(self.crawl_state, plan)
             return True
-        was_held = bool(read_held(self.books.path, plan.cycle))
-        forget_held(self.books.path, plan.cycle)
-        if self.books.log.generation(plan.block) != plan.generation:
+        was_held = bool(read_held(self.crawl_state.path, plan.cycle))
+        forget_held(self.crawl_state.path, plan.cycle)
+        if self.crawl_state.log.generation(plan.block) != plan.generation:
             self._abandon(plan, "its generation is not live any more", parents={})
             return False
         remakes = 0
@@ -145,7 +166,7 @@ class Ring:
         stages = list(whole_turn)
         while stages:
             stage = stages[0]
-            folder = self.books.path / names.cycle(plan.cycle) / stage
+            folder = self.crawl_state.path / names.cycle(plan.cycle) / stage
             if stage != names.VERIFIER and is_published(folder):
                 code = 0
             else:
@@ -156,8 +177,8 @@ class Ring:
                     self._note_success(stage, plan)
             if code == EX_DATAERR and remakes < REMAKES_MAX and (damaged := self._damaged_stage(plan)):
                 remakes += 1
-                unpublish(self.books.path / names.cycle(plan.cycle) / damaged)
-                stages = list(whole_turn[whole_turn.index(damaged):])
+                unpublish(self.crawl_state.path / names.cycle(plan.cycle) / damaged)
+                stages = list(whole_turn[whole_turn.index(damaged) :])
                 continue
             if code == EX_DATAERR:
                 self._hold_up(plan)
@@ -167,12 +188,14 @@ class Ring:
                 return False
             stages.pop(0)
             if stage == stop_after:
-                folder = shlex.quote(str(self.books.path))
-                raise Stopped(f"stopped after the {stage}\nnext: bin/{stages[0]} --crawl {folder} --cycle {plan.cycle}\n"
-                              f"      bin/run-cycle{self.options}")
-        self.books.refresh()
+                folder = shlex.quote(str(self.crawl_state.path))
+                raise Stopped(
+                    f"stopped after the {stage}\nnext: bin/{stages[0]} --crawl {folder} --cycle {plan.cycle}\n"
+                    f"      bin/run-cycle{self.options}"
+                )
+        self.crawl_state.refresh()
         self.tell("committed", plan=plan, report=self.report(plan.cycle))
-        delete_superseded(self.books, self.config.blocks.keep_generations)
+        delete_superseded(self.crawl_state, self.config.blocks.keep_generations)
         return True
 
     async def _run(self, stage: str, plan: Plan) -> int:
@@ -188,10 +211,14 @@ class Ring:
             if code == EX_TEMPFAIL and self.stages.figures.get("outage_s"):
                 break  # it has waited for the network as long as it was told to
             if code == EX_CONFIG:
-                if has_pages(self.books.path / names.cycle(plan.cycle) / names.FETCHER):
-                    raise BadConfiguration(f"{stage} refused the configuration of cycle {plan.cycle} (see above), which has pages and "
-                                           f"stays open; bin/run-cycle --drop-open {plan.cycle} gives it up")
-                self._abandon(plan, f"{stage} refused its configuration", parents={})  # the next plan takes the mended one
+                if has_pages(self.crawl_state.path / names.cycle(plan.cycle) / names.FETCHER):
+                    raise BadConfiguration(
+                        f"{stage} refused the configuration of cycle {plan.cycle} (see above), which has pages and "
+                        f"stays open; bin/run-cycle --drop-open {plan.cycle} gives it up"
+                    )
+                self._abandon(
+                    plan, f"{stage} refused its configuration", parents={}
+                )  # the next plan takes the mended one
                 raise BadConfiguration(f"{stage} refused the configuration of cycle {plan.cycle} (see above)")
             if attempt < self.config.supervisor.stage_retries:
                 self.tell("retry", stage=stage, code=code, wait_s=wait_s)
@@ -200,7 +227,9 @@ class Ring:
                 self._stop_if_asked()
                 wait_s *= 2
         if code == EX_TEMPFAIL:
-            raise TryLater(f"{stage} of cycle {plan.cycle} cannot go on now (see above); the cycle stays open, run again later")
+            raise TryLater(
+                f"{stage} of cycle {plan.cycle} cannot go on now (see above); the cycle stays open, run again later"
+            )
         return code
 
     def _note_success(self, stage: str, plan: Plan) -> None:
@@ -212,7 +241,7 @@ class Ring:
     def _damaged_stage(self, plan: Plan) -> str | None:
         """The earlier stage of this cycle one of whose files was set aside; pages are not made anew."""
         for stage in STAGES_OF[plan.kind]:
-            folder = self.books.path / names.cycle(plan.cycle) / stage
+            folder = self.crawl_state.path / names.cycle(plan.cycle) / stage
             if stage != names.FETCHER and is_published(folder):
                 try:
                     files = read_manifest(folder)["files"]
@@ -231,29 +260,31 @@ class Ring:
         is_machine = not was_held and self._deaths.note_death(stage)
         if stage == names.FETCHER:
             self._deaths.note_fetcher_death(plan.block)
-        if is_machine or has_pages(self.books.path / names.cycle(plan.cycle) / names.FETCHER):
-            note_held(self.books.path, plan.cycle, reason)
-            self.books.stopped.add(plan.block)
+        if is_machine or has_pages(self.crawl_state.path / names.cycle(plan.cycle) / names.FETCHER):
+            note_held(self.crawl_state.path, plan.cycle, reason)
+            self.crawl_state.stopped.add(plan.block)
             self.held.append(f"cycle {plan.cycle} of block {plan.block} is held, the next run tries again: {reason}")
             if not is_machine:  # then the run ends, and says why
                 self.tell("held", plan=plan, reason=reason)
         else:
             self._abandon(plan, reason)
         if is_machine:
-            raise TryLater(f"{reason}, in two cycles in a row: this machine or a defect is at fault, no URL is charged. "
-                           f"{describe_machine(self.stages.last_lines)}. The same command tries again")
+            raise TryLater(
+                f"{reason}, in two cycles in a row: this machine or a defect is at fault, no URL is charged. "
+                f"{describe_machine(self.stages.last_lines)}. The same command tries again"
+            )
 
     def _hold_up(self, plan: Plan) -> None:
-        self.books.stopped.add(plan.block)
+        self.crawl_state.stopped.add(plan.block)
         self.damage.append(f"cycle {plan.cycle} of block {plan.block} is held up by a damaged file: see bin/status")
         self.tell("held_up", plan=plan)
 
     def _abandon(self, plan: Plan, reason: str, parents: dict | None = None) -> None:
         held = {plan.block: plan.generation} if parents is None else parents
-        commit(self.books.path, Entry(ABANDON, plan.cycle, plan.blocks, held, reason=reason))
-        self.books.refresh()
+        commit(self.crawl_state.path, Entry(ABANDON, plan.cycle, plan.blocks, held, reason=reason))
+        self.crawl_state.refresh()
         if plan.kind != CRAWL:
-            self.books.stopped.add(plan.block)  # it would be planned again at once, and fail again
+            self.crawl_state.stopped.add(plan.block)  # it would be planned again at once, and fail again
             self.held.append(f"block {plan.block} waits for the next run: {reason}")
         self.tell("abandoned", plan=plan, reason=reason)
 
@@ -265,7 +296,7 @@ class Ring:
         """Counts of every stage of a cycle, as their manifests have them."""
         counts = {}
         for stage in names.STAGES:
-            folder = self.books.path / names.cycle(cycle) / stage
+            folder = self.crawl_state.path / names.cycle(cycle) / stage
             if is_published(folder):
                 counts[stage] = read_manifest(folder).get("counts", {})
         return counts

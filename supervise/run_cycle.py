@@ -38,14 +38,22 @@ def main() -> int:
     parser.add_argument("--demo", action="store_true", help="crawl the demonstration web to its end, below demo/")
     parser.add_argument("--quiet", action="store_true", help="print errors only")
     parser.add_argument("--stop-after", choices=names.STAGES[:-1], help="end the turn after this stage; it stays open")
-    parser.add_argument("--drop-open", nargs="?", type=at_least(0), const=-1, metavar="ID",
-                        help="give up an open cycle (the only one, or number ID), charging no URL, and end")
+    parser.add_argument(
+        "--drop-open",
+        nargs="?",
+        type=at_least(0),
+        const=-1,
+        metavar="ID",
+        help="give up an open cycle (the only one, or number ID), charging no URL, and end",
+    )
     add_replacement(parser)
     arguments = parser.parse_args()
     if arguments.demo:
         if is_crawl_given(arguments) or arguments.config:
-            raise Usage("--demo makes its own crawl folder below demo/, with its own configuration: leave --crawl and --config "
-                        "out")
+            raise Usage(
+                "--demo makes its own crawl folder below demo/, with its own configuration: leave --crawl and --config "
+                "out"
+            )
         return demo.run(arguments)
     try:
         session = Session(arguments)

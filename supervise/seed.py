@@ -29,8 +29,8 @@ from contract.config import Config
 from contract.crawl_config import find_differences, read_crawl_config
 from contract.crawl_folder import create
 from contract.errors import EX_DATAERR, Usage
-from contract.seeds import Line, parse_lines, read_lines
 from contract.lines import say
+from contract.seeds import Line, parse_lines, read_lines
 from contract.units import count
 from storage.publish import make_folder, put
 
@@ -74,9 +74,11 @@ def expect_same(config: Config, crawl: Path) -> None:
     """Usage where the crawl remembers another configuration, which a run may be using now: no seed replaces it."""
     differences = find_differences(read_crawl_config(crawl), config)
     if differences:
-        raise Usage(f"{crawl} has a configuration of its own, and it differs: {'; '.join(map(str, differences))}. "
-                    "Nothing was added: leave --config and --set out; bin/run-cycle --config FILE replaces the crawl's own, "
-                    "--set there holds for one run")
+        raise Usage(
+            f"{crawl} has a configuration of its own, and it differs: {'; '.join(map(str, differences))}. "
+            "Nothing was added: leave --config and --set out; bin/run-cycle --config FILE replaces the crawl's own, "
+            "--set there holds for one run"
+        )
 
 
 def read_input(arguments):

@@ -15,7 +15,14 @@ from contract.generation import Generation, open_generation
 from contract.inbox import sort_by_keys
 from contract.log import CRAWL, State
 from contract.tables import (
-    ANSWERED, COLLECTED, COLLECTED_STATE, GIVEN_UP, RECONSIDERED, REFUSED_BY_ROBOTS, REFUSED_BY_RULE, STATES,
+    ANSWERED,
+    COLLECTED,
+    COLLECTED_STATE,
+    GIVEN_UP,
+    RECONSIDERED,
+    REFUSED_BY_ROBOTS,
+    REFUSED_BY_RULE,
+    STATES,
 )
 from contract.url import host_of, server_of
 from storage.pairs import find_pairs, sort_pairs
@@ -78,12 +85,15 @@ class Selection:
         rows = np.union1d(rows, self._find_urls(block, generation)).astype(np.int64)
         places = generation.places[rows]
         named = np.flatnonzero(self._pick_servers(servers))
-        return pa.table({
-            "domain_key": np.concatenate([servers["domain_key"][places], servers["domain_key"][named]]),
-            "url_key": np.concatenate([generation.rows["key"][rows], np.full(len(named), SERVER_ROW, np.uint64)]),
-            "server_key": np.concatenate([servers["server_key"][places], servers["server_key"][named]]),
-            "is_server": np.arange(len(rows) + len(named)) >= len(rows),
-        }, schema=RECONSIDERED)
+        return pa.table(
+            {
+                "domain_key": np.concatenate([servers["domain_key"][places], servers["domain_key"][named]]),
+                "url_key": np.concatenate([generation.rows["key"][rows], np.full(len(named), SERVER_ROW, np.uint64)]),
+                "server_key": np.concatenate([servers["server_key"][places], servers["server_key"][named]]),
+                "is_server": np.arange(len(rows) + len(named)) >= len(rows),
+            },
+            schema=RECONSIDERED,
+        )
 
     def _is_meant(self, servers: dict) -> np.ndarray:
         """Which servers the options --server and --domain leave; all where there are none, unless only URLs were given."""
@@ -134,7 +144,9 @@ class Selection:
                 continue
             row = generation.find(server.domain_key, self._keys.of(url))
             if row is None:
-                self.notes.append(f"{url}: never stored, so there is nothing to take back; bin/why --crawl {shlex.quote(str(self._crawl.path))} {shlex.quote(url)} says why")
+                self.notes.append(
+                    f"{url}: never stored, so there is nothing to take back; bin/why --crawl {shlex.quote(str(self._crawl.path))} {shlex.quote(url)} says why"
+                )
             elif generation.rows["state"][row] == COLLECTED_STATE:
                 self.notes.append(f"{url}: {STATES[COLLECTED_STATE]}, and stays so")
             else:
@@ -162,7 +174,10 @@ class Reasons:
     @property
     def notes(self) -> list[str]:
         have = ", ".join(sorted(self._found - {""})) or "none"
-        return [f"{reason}: no failure or refusal has this reason; found are: {have}" for reason in sorted(self._wanted - self._found)]
+        return [
+            f"{reason}: no failure or refusal has this reason; found are: {have}"
+            for reason in sorted(self._wanted - self._found)
+        ]
 
     def of_servers(self, reasons: np.ndarray) -> np.ndarray:
         """Which servers have such a last failure; a server whose robots.txt failed has it before any URL of it has."""

@@ -11,7 +11,7 @@ from contract.crawl_folder import hold_lock, open_folder
 from contract.errors import EX_DATAERR, EX_TEMPFAIL
 from contract.lines import say
 from contract.units import count, duration, size
-from supervise.books import Books
+from supervise.crawl_state import CrawlState
 from supervise.display import Display
 from supervise.replacement import settle
 from supervise.ring import Ring, Stopped
@@ -48,10 +48,12 @@ class Session:
 
     async def _main(self, body: Body) -> tuple[list[str], list[str]]:
         """Runs the body; returns what is damaged and which cycles are held."""
-        books = Books(self.crawl)
-        stages = Stages(books, self._lock, self.config.supervisor.stop_grace_s, self.display.progress, self.display.line)
+        crawl_state = CrawlState(self.crawl)
+        stages = Stages(
+            crawl_state, self._lock, self.config.supervisor.stop_grace_s, self.display.progress, self.display.line
+        )
         self.display.memory_bytes = stages.memory_bytes
-        ring = Ring(books, self.config, stages, self.display.tell, self.options)
+        ring = Ring(crawl_state, self.config, stages, self.display.tell, self.options)
         async with trio.open_nursery() as nursery:
             await nursery.start(watch_signals, stages, self.display)
             try:
@@ -69,8 +71,10 @@ class Session:
 
     def summarise(self) -> None:
         tally = self.display.tally
-        self.say(f"{count(tally.cycles, 'cycle')} in {duration(self.seconds)}: {count(tally.answered, 'page')}, {size(tally.bytes)}; {tally.failed:,} failed, "
-                 f"{tally.refused:,} refused, {tally.not_reached:,} not reached; {count(tally.new, 'new URL')}")
+        self.say(
+            f"{count(tally.cycles, 'cycle')} in {duration(self.seconds)}: {count(tally.answered, 'page')}, {size(tally.bytes)}; {tally.failed:,} failed, "
+            f"{tally.refused:,} refused, {tally.not_reached:,} not reached; {count(tally.new, 'new URL')}"
+        )
 
     def suggest(self, *commands: str) -> None:
         """What to run next: a line for each command, so that it can be copied whole."""

@@ -13,7 +13,7 @@ import trio
 
 from contract.crawl_folder import LOCK_VARIABLE
 from contract.stage import ALIVE_VARIABLE, OTHERS_PASS_VARIABLE, PROGRESS_VARIABLE
-from supervise.books import Books
+from supervise.crawl_state import CrawlState
 
 STDERR_LINE_MAX_BYTES = 4096
 LINES_KEPT = 3  # of standard error, to say why a stage keeps dying
@@ -23,8 +23,15 @@ PIPES_GRACE_S = 1.0  # to read what is left in the pipes; a grandchild might hol
 class Stages:
     """Starts stages of one crawl; `stop` ends the one that runs."""
 
-    def __init__(self, books: Books, lock: int, stop_grace_s: float, on_progress: Callable[[dict], None], on_line: Callable[[str], None]):
-        self._crawl = books.path
+    def __init__(
+        self,
+        crawl_state: CrawlState,
+        lock: int,
+        stop_grace_s: float,
+        on_progress: Callable[[dict], None],
+        on_line: Callable[[str], None],
+    ):
+        self._crawl = crawl_state.path
         self._lock = lock
         self._grace_s = stop_grace_s
         self._on_progress = on_progress
@@ -40,12 +47,22 @@ class Stages:
         self.figures = {}
         self.last_lines.clear()
         progress_read, progress_write = os.pipe()
-        environment = {**os.environ, LOCK_VARIABLE: str(self._lock), ALIVE_VARIABLE: str(self._alive_read),
-                       PROGRESS_VARIABLE: str(progress_write), OTHERS_PASS_VARIABLE: "yes" if others_pass else ""}
+        environment = {
+            **os.environ,
+            LOCK_VARIABLE: str(self._lock),
+            ALIVE_VARIABLE: str(self._alive_read),
+            PROGRESS_VARIABLE: str(progress_write),
+            OTHERS_PASS_VARIABLE: "yes" if others_pass else "",
+        }
         command = [sys.executable, "-P", "-m", f"stages.{stage}", "--crawl", str(self._crawl), "--cycle", str(cycle)]
         process = await trio.lowlevel.open_process(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment,
-            pass_fds=(self._lock, self._alive_read, progress_write), start_new_session=True,
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=environment,
+            pass_fds=(self._lock, self._alive_read, progress_write),
+            start_new_session=True,
         )
         os.close(progress_write)
         self._process = process
@@ -65,7 +82,9 @@ class Stages:
         """Resident memory of the stage that runs, of all its processes; 0 where none does."""
         try:
             first = psutil.Process(self._process.pid) if self._process else None
-            return sum(process.memory_info().rss for process in [first, *first.children(recursive=True)]) if first else 0
+            return (
+                sum(process.memory_info().rss for process in [first, *first.children(recursive=True)]) if first else 0
+            )
         except psutil.Error:
             return 0
 

@@ -31,6 +31,7 @@ NO_REQUEST = Request(b"", "", "", "", 0)
 @dataclass
 class Visit:
     """A request as the server saw it; without host and target, a connection on which none was read."""
+
     manner: str
     scheme: str
     host: str
@@ -45,7 +46,9 @@ class Visit:
 
 
 class HostileServer:
-    def __init__(self, *, port: int = 0, tls_port: int = 0, tls: bool = False, robots_first: bool = True, on_visit=None):
+    def __init__(
+        self, *, port: int = 0, tls_port: int = 0, tls: bool = False, robots_first: bool = True, on_visit=None
+    ):
         """`on_visit` is called with each visit when it has ended."""
         self._robots_first = robots_first
         self._on_visit = on_visit or (lambda visit: None)
@@ -166,7 +169,18 @@ class HostileServer:
     def _note(self, manner: str, request: Request, address: str, number: int, peer: str) -> Visit:
         with self._lock:
             others = sum(1 for place, _ in self._open.values() if place == address)
-            visit = Visit(manner, request.scheme, request.host, request.target, request.raw, peer, address, number, others, time.monotonic())
+            visit = Visit(
+                manner,
+                request.scheme,
+                request.host,
+                request.target,
+                request.raw,
+                peer,
+                address,
+                number,
+                others,
+                time.monotonic(),
+            )
             self.visits.append(visit)
         return visit
 
@@ -185,6 +199,7 @@ class HostileServer:
 
 def make_certificates():
     from synthweb.certificates import Certificates  # here: trustme is a package of tests, and plain HTTP needs none
+
     return Certificates(f"*.{DOMAIN}", "localhost", "127.0.0.1")
 
 
@@ -192,6 +207,7 @@ def answer_plainly(data: bytes, stays: bool) -> Manner:
     def act(line: Line, request: Request) -> bool:
         line.end(data)
         return stays
+
     return Manner("", "", act, "")
 
 

@@ -29,7 +29,9 @@ ACCEPTS_A_TURN = 256
 NO_ROBOTS = b"HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nContent-Length: 0\r\n\r\n"
 FILLER = "<p>" + "a page of no importance " * 40 + "</p>"
 
-Note = Callable[[float, float, str, str, str, int, str], None]  # started and ended ms, address, host, target, status, agent
+Note = Callable[
+    [float, float, str, str, str, int, str], None
+]  # started and ended ms, address, host, target, status, agent
 
 
 class Connection:
@@ -177,7 +179,9 @@ def name_of(number: int) -> str:
 def page_of(number: int) -> bytes:
     name = name_of(number)
     body = f"<!doctype html><title>{name}</title><h1>{name}</h1>{FILLER}<a href=/1>1</a> <a href=/2>2</a> <a href=/3>3</a>\n"
-    return f"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode("ascii")
+    return f"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode(
+        "ascii"
+    )
 
 
 def read_head(head: bytes) -> tuple[str, str, str, bool]:

@@ -68,7 +68,7 @@ def _write_broken(page: Page, port: int, rng: Random) -> bytes:
 
 
 def _write_text(page: Page, port: int, rng: Random) -> bytes:
-    lines = [f"veja {link.target.text(port)} e <a href=\"{link.target.target()}\">isto</a>" for link in page.links]
+    lines = [f'veja {link.target.text(port)} e <a href="{link.target.target()}">isto</a>' for link in page.links]
     return ("\n".join(lines) + "\n").encode("ascii")
 
 

@@ -53,10 +53,12 @@ Script = Callable[[Question], Reply | bytes | None]
 
 def give(*addresses: str, ttl_s: int = 300) -> Script:
     """The addresses of the family that is asked for; none of it: an empty answer with an SOA."""
+
     def answer(question: Question) -> Reply:
         records = [("", "AAAA" if ":" in text else "A", ttl_s, text) for text in addresses]
         fitting = tuple(record for record in records if record[1] == question.kind)
         return Reply(fitting, negative_ttl_s=None if fitting else ttl_s)
+
     return answer
 
 
@@ -99,7 +101,9 @@ def mistake_id(script: Script) -> Script:
 
 def mistake_question(script: Script, name: str) -> Script:
     """The right id with the answer to another question, as one who guesses ids sends it."""
-    return lambda question: replace(script(question), question=write_name(name) + struct.pack("!HH", NUMBERS.get(question.kind, 1), 1))
+    return lambda question: replace(
+        script(question), question=write_name(name) + struct.pack("!HH", NUMBERS.get(question.kind, 1), 1)
+    )
 
 
 def parse_question(data: bytes, transport: str) -> Question | None:
@@ -136,7 +140,9 @@ def write_reply(question: Question, reply: Reply) -> bytes:
 
     def message(flags: int, records: list[bytes], authority: bytes) -> bytes:
         id = (question.id + reply.id_off_by) & 0xFFFF
-        return struct.pack("!6H", id, flags, 1, len(records), bool(authority), 0) + asked + b"".join(records) + authority
+        return (
+            struct.pack("!6H", id, flags, 1, len(records), bool(authority), 0) + asked + b"".join(records) + authority
+        )
 
     whole = message(flags, records, authority)
     if reply.truncated or question.transport == "udp" and len(whole) > question.udp_max_bytes:

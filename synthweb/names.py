@@ -27,8 +27,15 @@ PORT_TRIES = 50  # a port that is free for UDP may be taken for TCP
 class NameServer:
     """Answers until its `with` ends; `asked` grows by (name, type) for each question, in order of arrival."""
 
-    def __init__(self, hosts: dict[str, list[str]] | None = None, scripts: dict[str, Script] | None = None, *,
-                 address: str = "127.0.0.1", port: int = 0, ttl_s: int = 300):
+    def __init__(
+        self,
+        hosts: dict[str, list[str]] | None = None,
+        scripts: dict[str, Script] | None = None,
+        *,
+        address: str = "127.0.0.1",
+        port: int = 0,
+        ttl_s: int = 300,
+    ):
         self._scripts: dict[str, Script] = {name: give(*texts, ttl_s=ttl_s) for name, texts in (hosts or {}).items()}
         self._scripts |= scripts or {}
         self._ttl_s = ttl_s

@@ -91,6 +91,7 @@ def whole(least: int, most: int):
         if not (text.isascii() and text.isdecimal() and least <= int(text[:20]) <= most):
             raise argparse.ArgumentTypeError(f"expected {least} to {most}, found {text}")
         return int(text)
+
     return read
 
 
@@ -125,7 +126,10 @@ def serve_hostile(options: argparse.Namespace) -> int:
     with open(folder / "access.jsonl", "a", encoding="utf-8", buffering=1) as record, held_signals():
         try:
             server = HostileServer(
-                port=options.port, tls_port=options.tls_port, tls=options.tls, robots_first=not options.at_once,
+                port=options.port,
+                tls_port=options.tls_port,
+                tls=options.tls,
+                robots_first=not options.at_once,
                 on_visit=lambda visit: record.write(describe_visit(visit)),
             )
         except OSError as error:
@@ -134,8 +138,17 @@ def serve_hostile(options: argparse.Namespace) -> int:
             write_hosts(server.hosts(), folder)
             if options.tls:
                 replace_text(folder / "authority.pem", server.certificates.authority_pem.decode("ascii"))
-            urls = {name: server.url(name) for name, manner in MANNERS.items() if options.tls or manner.moment != "handshake"}
-            ready = {"port": server.ports["http"], "tls_port": server.ports.get("https"), "pid": os.getpid(), "urls": urls}
+            urls = {
+                name: server.url(name)
+                for name, manner in MANNERS.items()
+                if options.tls or manner.moment != "handshake"
+            }
+            ready = {
+                "port": server.ports["http"],
+                "tls_port": server.ports.get("https"),
+                "pid": os.getpid(),
+                "urls": urls,
+            }
             replace_text(folder / "ready.json", json.dumps(ready) + "\n")
             try:
                 wait_for_end(options.until_eof)
@@ -146,11 +159,23 @@ def serve_hostile(options: argparse.Namespace) -> int:
 
 def describe_visit(visit: Visit) -> str:
     """A line of access.jsonl; one write, so that lines of two threads do not mix."""
-    return json.dumps({
-        "started_ms": visit.started_s * 1000, "ended_ms": visit.ended_s * 1000, "manner": visit.manner, "scheme": visit.scheme,
-        "address": visit.address, "host": visit.host, "target": visit.target, "peer": visit.peer,
-        "connection": visit.connection, "open_connections": visit.open_connections,
-    }) + "\n"
+    return (
+        json.dumps(
+            {
+                "started_ms": visit.started_s * 1000,
+                "ended_ms": visit.ended_s * 1000,
+                "manner": visit.manner,
+                "scheme": visit.scheme,
+                "address": visit.address,
+                "host": visit.host,
+                "target": visit.target,
+                "peer": visit.peer,
+                "connection": visit.connection,
+                "open_connections": visit.open_connections,
+            }
+        )
+        + "\n"
+    )
 
 
 def serve_latency(options: argparse.Namespace) -> int:
@@ -159,9 +184,18 @@ def serve_latency(options: argparse.Namespace) -> int:
     remove_ready(folder)
     wall_ahead_ms = time.time() * 1000 - monotonic_ms()
     with open(folder / "access.jsonl", "a", encoding="utf-8", buffering=1 << 16) as record, held_signals():
+
         def note(started_ms, ended_ms, address, host, target, status, agent) -> None:
-            line = {"started_ms": started_ms, "ended_ms": ended_ms, "started_wall_ms": started_ms + wall_ahead_ms,
-                    "address": address, "host": host, "target": target, "status": status, "user_agent": agent}
+            line = {
+                "started_ms": started_ms,
+                "ended_ms": ended_ms,
+                "started_wall_ms": started_ms + wall_ahead_ms,
+                "address": address,
+                "host": host,
+                "target": target,
+                "status": status,
+                "user_agent": agent,
+            }
             record.write(json.dumps(line) + "\n")
 
         try:
@@ -170,7 +204,12 @@ def serve_latency(options: argparse.Namespace) -> int:
             return tell(f"cannot serve: {error}", EXIT_TRY_LATER)
         with servers:
             write_hosts(servers.hosts(), folder)
-            ready = {"port": servers.port, "pid": os.getpid(), "seed": options.seed, "latencies_ms": servers.latencies_ms}
+            ready = {
+                "port": servers.port,
+                "pid": os.getpid(),
+                "seed": options.seed,
+                "latencies_ms": servers.latencies_ms,
+            }
             replace_text(folder / "ready.json", json.dumps(ready) + "\n")
             try:
                 wait_for_end(options.until_eof)

@@ -90,11 +90,7 @@ ORDINARY = (
         (Group(("outro", "mais-um"), ((False, "/"),)), Group(("*",), ((False, "/ninguem"),))),
         (("/ninguem-aqui", ""), ("/todos/a", "")),
     ),
-    Robots(
-        "tie",
-        (Group(("*",), ((False, "/igual"), (True, "/igual"))),),
-        (("/igual/a", ""),),
-    ),
+    Robots("tie", (Group(("*",), ((False, "/igual"), (True, "/igual"))),), (("/igual/a", ""),)),
     Robots(
         "crawl-delay",
         (Group(("*",), ((False, "/lento/"),), crawl_delay_s=0.05),),

@@ -7,7 +7,9 @@ import subprocess
 import termios
 
 
-def run_at_terminal(command: list, columns: int = 80, answers: dict[str, bytes] | None = None, **more) -> tuple[int, str]:
+def run_at_terminal(
+    command: list, columns: int = 80, answers: dict[str, bytes] | None = None, **more
+) -> tuple[int, str]:
     """The exit code and all that the command printed; a question that ends with a key of `answers` gets that answer."""
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))

@@ -26,8 +26,25 @@ def synthetic_web(tmp_path):
         state = tmp_path / f"web-{seed}-{servers}"
         state.mkdir()
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "synthweb", "serve", "--seed", str(seed), "--servers", str(servers), "--port", "0",
-             "--state", str(state), "--until-eof"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "synthweb",
+                "serve",
+                "--seed",
+                str(seed),
+                "--servers",
+                str(servers),
+                "--port",
+                "0",
+                "--state",
+                str(state),
+                "--until-eof",
+            ],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
         processes.append(process)
         deadline = time.monotonic() + READY_WITHIN_S
         while not (state / "ready.json").exists():
@@ -63,9 +80,13 @@ def small_disk():
 
     def mount(folder, size_kb: int):
         folder.mkdir()
-        run = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size_kb}k", "tmpfs", folder], capture_output=True, text=True)
+        run = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={size_kb}k", "tmpfs", folder], capture_output=True, text=True
+        )
         if run.returncode:
-            (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(f"cannot mount a small disk: {run.stderr.strip()}")
+            (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(
+                f"cannot mount a small disk: {run.stderr.strip()}"
+            )
         mounted.append(folder)
         return lambda more_kb: subprocess.run(["mount", "-o", f"remount,size={more_kb}k", folder], check=True)
 

@@ -11,12 +11,15 @@ SECTOR = 512
 SMALL, SMALL_SECTOR = 4096, 64  # shorter streams lie together in one stream, in sectors of this size
 
 
-def make_pdf(*pages: bytes, annotations: tuple[bytes, ...] = (), title: bytes = b"", extra: bytes = b"", catalog: bytes = b"") -> bytes:
+def make_pdf(
+    *pages: bytes, annotations: tuple[bytes, ...] = (), title: bytes = b"", extra: bytes = b"", catalog: bytes = b""
+) -> bytes:
     """A page for each line of text; all annotations (the dictionary of their action) on the first."""
     count = len(pages)
     kids = b" ".join(b"%d 0 R" % (4 + 2 * number) for number in range(count))
     objects = [
-        b"<< /Type /Catalog /Pages 2 0 R " + catalog + b" >>", b"<< /Type /Pages /Kids [" + kids + b"] /Count %d >>" % count,
+        b"<< /Type /Catalog /Pages 2 0 R " + catalog + b" >>",
+        b"<< /Type /Pages /Kids [" + kids + b"] /Count %d >>" % count,
         b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
     ]
     links = b" ".join(b"<< /Type /Annot /Subtype /Link /Rect [0 0 9 9] /A " + action + b" >>" for action in annotations)
@@ -24,7 +27,8 @@ def make_pdf(*pages: bytes, annotations: tuple[bytes, ...] = (), title: bytes = 
         drawn = b"BT /F1 8 Tf 10 50 Td (" + text + b") Tj ET"
         objects += [
             b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 2000 100] /Contents %d 0 R /Annots [" % (5 + 2 * number)
-            + (links if number == 0 else b"") + b"] /Resources << /Font << /F1 3 0 R >> >> >>",
+            + (links if number == 0 else b"")
+            + b"] /Resources << /Font << /F1 3 0 R >> >> >>",
             b"<< /Length %d >>\nstream\n" % len(drawn) + drawn + b"\nendstream",
         ]
     objects.append(b"<< /Title (" + title + b") >>")
@@ -34,8 +38,14 @@ def make_pdf(*pages: bytes, annotations: tuple[bytes, ...] = (), title: bytes = 
         made += b"%d 0 obj\n" % number + content + b"\nendobj\n"
     table = b"".join(b"%010d 00000 n \n" % place for place in places)
     size = len(objects) + 1
-    return made + b"xref\n0 %d\n0000000000 65535 f \n" % size + table + (
-        b"trailer\n<< /Size %d /Root 1 0 R /Info %d 0 R %s >>\nstartxref\n%d\n%%%%EOF\n" % (size, len(objects), extra, len(made))
+    return (
+        made
+        + b"xref\n0 %d\n0000000000 65535 f \n" % size
+        + table
+        + (
+            b"trailer\n<< /Size %d /Root 1 0 R /Info %d 0 R %s >>\nstartxref\n%d\n%%%%EOF\n"
+            % (size, len(objects), extra, len(made))
+        )
     )
 
 
@@ -61,11 +71,14 @@ def relationships(*targets: str, mode: str = "External", kind: str = "hyperlink"
 
 
 def make_docx(*targets: str, title: str = "A title", body: str = "") -> bytes:
-    return make_zip({
-        "[Content_Types].xml": "<Types/>", "word/document.xml": f'<w:document xmlns:w="w"><w:body>{body}</w:body></w:document>',
-        "word/_rels/document.xml.rels": relationships(*targets),
-        "docProps/core.xml": f'<cp:coreProperties xmlns:cp="c" xmlns:dc="d"><dc:title>{title}</dc:title></cp:coreProperties>',
-    })
+    return make_zip(
+        {
+            "[Content_Types].xml": "<Types/>",
+            "word/document.xml": f'<w:document xmlns:w="w"><w:body>{body}</w:body></w:document>',
+            "word/_rels/document.xml.rels": relationships(*targets),
+            "docProps/core.xml": f'<cp:coreProperties xmlns:cp="c" xmlns:dc="d"><dc:title>{title}</dc:title></cp:coreProperties>',
+        }
+    )
 
 
 def make_compound(streams: dict[str, bytes], *, backwards: bool = False) -> bytes:
@@ -75,7 +88,7 @@ def make_compound(streams: dict[str, bytes], *, backwards: bool = False) -> byte
 
     def store(content: bytes) -> int:
         """The first sector of the content."""
-        parts = [content[start:start + SECTOR].ljust(SECTOR, b"\0") for start in range(0, len(content), SECTOR)]
+        parts = [content[start : start + SECTOR].ljust(SECTOR, b"\0") for start in range(0, len(content), SECTOR)]
         places = list(range(len(table), len(table) + len(parts)))
         chain = places[::-1] if backwards else places
         following = dict(zip(chain, [*chain[1:], END]))
@@ -91,21 +104,46 @@ def make_compound(streams: dict[str, bytes], *, backwards: bool = False) -> byte
             start, count = len(small_table), -(-len(content) // SMALL_SECTOR)
             small_table += [*range(start + 1, start + count), END][-count:]
             small += content.ljust(count * SMALL_SECTOR, b"\0")
-        entries.append(directory_entry(name, 2, start, len(content), right=number + 1 if number < len(streams) else FREE))
+        entries.append(
+            directory_entry(name, 2, start, len(content), right=number + 1 if number < len(streams) else FREE)
+        )
     root = directory_entry("Root Entry", 5, store(small), len(small), child=1 if streams else FREE)
     first_of_small_table = store(struct.pack(f"<{len(small_table)}I", *small_table))
     directory = b"".join([root, *entries]).ljust(SECTOR, b"\0")
     assert len(table) <= SECTOR // 4 and len(directory) == SECTOR
     header = struct.pack(
-        "<8s16sHHHHH6sIIIIIIIII", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", bytes(16), 0x3E, 3, 0xFFFE, 9, 6, bytes(6),
-        0, 1, 1, 0, SMALL, first_of_small_table, 1 if small_table else 0, END, 0,
+        "<8s16sHHHHH6sIIIIIIIII",
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+        bytes(16),
+        0x3E,
+        3,
+        0xFFFE,
+        9,
+        6,
+        bytes(6),
+        0,
+        1,
+        1,
+        0,
+        SMALL,
+        first_of_small_table,
+        1 if small_table else 0,
+        END,
+        0,
     ) + struct.pack("<109I", 0, *[FREE] * 108)
-    return header + struct.pack(f"<{SECTOR // 4}I", *table, *[FREE] * (SECTOR // 4 - len(table))) + directory + b"".join(sectors)
+    return (
+        header
+        + struct.pack(f"<{SECTOR // 4}I", *table, *[FREE] * (SECTOR // 4 - len(table)))
+        + directory
+        + b"".join(sectors)
+    )
 
 
 def directory_entry(name: str, kind: int, start: int, size: int, child: int = FREE, right: int = FREE) -> bytes:
     coded = (name + "\0").encode("utf-16-le")
-    return struct.pack("<64sHBBIII16sIQQIII", coded, len(coded), kind, 1, FREE, right, child, bytes(16), 0, 0, 0, start, size, 0)
+    return struct.pack(
+        "<64sHBBIII16sIQQIII", coded, len(coded), kind, 1, FREE, right, child, bytes(16), 0, 0, 0, start, size, 0
+    )
 
 
 def summary(title: bytes, codepage: int = 1252) -> bytes:

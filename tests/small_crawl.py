@@ -11,16 +11,14 @@ from contract.crawl_folder import CrawlFolder, create
 from contract.generation import open_generation
 from contract.log import ABSORB, GROW, commit
 from contract.plan import Plan, VerifierPlan, write_plan
-from contract.tables import (
-    ANSWERED, COLLECTED, EXTRACTED, FAILURES, LINKS, METADATA, SERVERS, URL_LIST,
-)
+from contract.tables import ANSWERED, COLLECTED, EXTRACTED, FAILURES, LINKS, METADATA, SERVERS, URL_LIST
 from contract.url import server_of
 from examine.readers import iterate_generation
 from stages.scheduler.__main__ import make_list
 from stages.verifier.__main__ import entry_of, work
 from storage.publish import publishing
 from storage.tables import read_table, write_table
-from supervise.books import Books
+from supervise.crawl_state import CrawlState
 from supervise.deletion import delete_superseded
 from supervise.inbox import take_inbox
 from supervise.seed import leave
@@ -46,15 +44,15 @@ class SmallCrawl:
         self.crawl: CrawlFolder = create(folder, blocks, hash_seed=17)
         self.config = config
         self.keys = self.crawl.keys()
-        self.books = Books(self.crawl)
+        self.crawl_state = CrawlState(self.crawl)
 
     def seed(self, urls: list[str]) -> None:
         leave(self.crawl.path, urls)
-        take_inbox(self.books, self.config)
+        take_inbox(self.crawl_state, self.config)
 
     def plan(self, kind: str, block: int, now_ms: int = NOW_MS) -> Plan:
-        log = self.books.log
-        plan = Plan(self.books.next_cycle(), kind, block, log.blocks, log.generation(block), now_ms, self.config)
+        log = self.crawl_state.log
+        plan = Plan(self.crawl_state.next_cycle(), kind, block, log.blocks, log.generation(block), now_ms, self.config)
         write_plan(self.crawl.path, plan)
         return plan
 
@@ -68,8 +66,13 @@ class SmallCrawl:
             manifest |= {"counts": {"listed": len(listed)}}
         return listed.column("url").to_pylist()
 
-    def harvest(self, plan: Plan, pages: dict[str, Page], foreign: frozenset = frozenset(),
-                servers: dict[str, dict] | None = None) -> None:
+    def harvest(
+        self,
+        plan: Plan,
+        pages: dict[str, Page],
+        foreign: frozenset = frozenset(),
+        servers: dict[str, dict] | None = None,
+    ) -> None:
         """Writes the extractor's folder for what happened; URLs of the list that are not in `pages` were not reached.
 
         `servers` tells what was seen of servers, by name; of others, and in other columns, what was known stays.
@@ -77,32 +80,79 @@ class SmallCrawl:
         cycle = self.crawl.path / names.cycle(plan.cycle)
         listed = read_table(cycle / names.SCHEDULER / names.URL_LIST, URL_LIST).to_pylist()
         depth = {row["url"]: row["depth"] for row in listed}
-        share = {row["url"]: row["cash_taken"] // len(set(pages[row["url"]].links)) for row in listed if row["url"] in pages and pages[row["url"]].links}
+        share = {
+            row["url"]: row["cash_taken"] // len(set(pages[row["url"]].links))
+            for row in listed
+            if row["url"] in pages and pages[row["url"]].links
+        }
         found: dict[str, list[tuple[int, int]]] = {}
         for url, page in pages.items():
             for link in set(page.links):
                 found.setdefault(link, []).append((min(255, depth.get(url, 0) + 1), share.get(url, 0)))
-        extracted = [{**self.keyed(url), "depth": min(found_at)[0], "links_in": len(found_at), "cash": sum(cash for _, cash in found_at)}
-                     for url, found_at in found.items()]
-        collected = [{**self.keyed(url), "depth": depth.get(url, 0), "outcome": page.outcome, "reason": page.reason,
-                      "status": page.status, "attempts": 1, "fetched_at_ms": NOW_MS, "foreign": url in foreign,
-                      "cash_taken": share.get(url, 0) * len(set(page.links))} for url, page in pages.items()]
-        metadata = [{**dict.fromkeys(METADATA.names, 0), **{name: "" for name in METADATA.names if METADATA.field(name).type == pa.string()},
-                     **{name: False for name in METADATA.names if METADATA.field(name).type == pa.bool_()},
-                     **self.keyed(url), "content_digest": page.digest, "status": page.status, "trouble": page.trouble, "parsed": True,
-                     "fetched_at_ms": NOW_MS}
-                    for url, page in pages.items() if page.outcome == ANSWERED]
-        failures = [{**self.keyed(url), "server": server_of(url), "is_robots": False, "outcome": page.outcome,
-                     "reason": page.reason, "message": page.message, "address": "192.0.2.1", "failed_at_ms": NOW_MS,
-                     "attempts": 1}
-                    for url, page in pages.items() if page.outcome != ANSWERED]
+        extracted = [
+            {
+                **self.keyed(url),
+                "depth": min(found_at)[0],
+                "links_in": len(found_at),
+                "cash": sum(cash for _, cash in found_at),
+            }
+            for url, found_at in found.items()
+        ]
+        collected = [
+            {
+                **self.keyed(url),
+                "depth": depth.get(url, 0),
+                "outcome": page.outcome,
+                "reason": page.reason,
+                "status": page.status,
+                "attempts": 1,
+                "fetched_at_ms": NOW_MS,
+                "foreign": url in foreign,
+                "cash_taken": share.get(url, 0) * len(set(page.links)),
+            }
+            for url, page in pages.items()
+        ]
+        metadata = [
+            {
+                **dict.fromkeys(METADATA.names, 0),
+                **{name: "" for name in METADATA.names if METADATA.field(name).type == pa.string()},
+                **{name: False for name in METADATA.names if METADATA.field(name).type == pa.bool_()},
+                **self.keyed(url),
+                "content_digest": page.digest,
+                "status": page.status,
+                "trouble": page.trouble,
+                "parsed": True,
+                "fetched_at_ms": NOW_MS,
+            }
+            for url, page in pages.items()
+            if page.outcome == ANSWERED
+        ]
+        failures = [
+            {
+                **self.keyed(url),
+                "server": server_of(url),
+                "is_robots": False,
+                "outcome": page.outcome,
+                "reason": page.reason,
+                "message": page.message,
+                "address": "192.0.2.1",
+                "failed_at_ms": NOW_MS,
+                "attempts": 1,
+            }
+            for url, page in pages.items()
+            if page.outcome != ANSWERED
+        ]
         known = read_table(cycle / names.SCHEDULER / names.SERVERS, SERVERS).to_pylist()
         seen = [{**row, **(servers or {}).get(row["server"], {})} for row in known]
         folder = cycle / names.EXTRACTOR
         with publishing(folder) as manifest:
-            for name, rows, schema in ((names.EXTRACTED, extracted, EXTRACTED), (names.COLLECTED, collected, COLLECTED),
-                                       (names.METADATA, metadata, METADATA), (names.FAILURES, failures, FAILURES),
-                                       (names.LINKS, [], LINKS)):
+            for name, rows, schema in (
+                (names.EXTRACTED, extracted, EXTRACTED),
+                (names.COLLECTED, collected, COLLECTED),
+                (names.METADATA, metadata, METADATA),
+                (names.FAILURES, failures, FAILURES),
+                (names.LINKS, [], LINKS),
+            ):
                 rows.sort(key=lambda row: (row["domain_key"], row["url_key"]))
                 write_table(folder / name, pa.Table.from_pylist(rows, schema=schema))
             write_table(folder / names.SERVERS, pa.Table.from_pylist(seen, schema=SERVERS))
@@ -114,12 +164,12 @@ class SmallCrawl:
 
     def work(self, plan: Plan) -> tuple[dict, VerifierPlan | None]:
         """The verifier's work without its commit."""
-        return work(self.crawl, self.crawl.path, plan, self.books.log)
+        return work(self.crawl, self.crawl.path, plan, self.crawl_state.log)
 
     def verify(self, plan: Plan) -> dict:
         report, fixed = self.work(plan)
-        commit(self.crawl.path, entry_of(plan, fixed, self.books.log))
-        self.books.refresh()
+        commit(self.crawl.path, entry_of(plan, fixed, self.crawl_state.log))
+        self.crawl_state.refresh()
         return report
 
     def absorb(self, block: int) -> dict:
@@ -129,18 +179,18 @@ class SmallCrawl:
         return self.verify(self.plan(GROW, block))
 
     def absorb_all(self) -> None:
-        for view in self.books.views():
+        for view in self.crawl_state.views():
             if view.pending:
                 self.absorb(view.block)
 
     def delete(self, keep: int = 0) -> None:
-        delete_superseded(self.books, keep)
+        delete_superseded(self.crawl_state, keep)
 
     def rows(self) -> dict[str, dict]:
         """Every known URL with its columns, over all blocks."""
         known = {}
-        for block in range(self.books.log.blocks):
-            generation = open_generation(self.crawl.path, block, self.books.log.generation(block))
+        for block in range(self.crawl_state.log.blocks):
+            generation = open_generation(self.crawl.path, block, self.crawl_state.log.generation(block))
             for row in iterate_generation(self.crawl.path, generation):
                 assert row["url"] not in known, "one URL in two blocks"
                 known[row["url"]] = {**row, "block": block}

@@ -22,9 +22,27 @@ class Asked(NamedTuple):
 def run_wget(urls: list[str], sites: list[Site], port: int, folder: Path) -> Spent:
     """wget with recursion without end, on all sites; robots.txt obeyed, as it is by default."""
     command = [
-        "wget", "--no-config", "--execute", "use_proxy=on", "--execute", f"http_proxy=http://{PROXY}:{port}/", "--execute", "no_proxy=",
-        "--recursive", "--level=inf", "--span-hosts", f"--domains={','.join(site.name for site in sites)}", "--wait=0", "--tries=1", "--timeout=20",
-        "--no-verbose", "--no-hsts", f"--user-agent={WGET}", f"--directory-prefix={folder / 'wget'}", f"--output-file={folder / 'wget.log'}", *urls,
+        "wget",
+        "--no-config",
+        "--execute",
+        "use_proxy=on",
+        "--execute",
+        f"http_proxy=http://{PROXY}:{port}/",
+        "--execute",
+        "no_proxy=",
+        "--recursive",
+        "--level=inf",
+        "--span-hosts",
+        f"--domains={','.join(site.name for site in sites)}",
+        "--wait=0",
+        "--tries=1",
+        "--timeout=20",
+        "--no-verbose",
+        "--no-hsts",
+        f"--user-agent={WGET}",
+        f"--directory-prefix={folder / 'wget'}",
+        f"--output-file={folder / 'wget.log'}",
+        *urls,
     ]
     # It ends with 8 where any URL was answered by an error, and documentation has broken links.
     return run_child(command, folder / "wget.errors", limit_s=LIMIT_S, codes=(0, 8))
@@ -34,14 +52,24 @@ def run_crawler(urls: list[str], sites: list[Site], hosts_file: Path, folder: Pa
     """A crawl from the same URLs until nothing waits, without pauses, all links kept."""
     domains = ", ".join(f'"{site.name}"' for site in sites)
     settings = (
-        "blocks.first=1", "fetcher.contact=https://bench.test/", f"fetcher.agent={CRAWLER}", "fetcher.allow_private_addresses=true",
-        f"fetcher.hosts_file={hosts_file}", "fetcher.delay_s=0.0", "fetcher.delay_response_factor=0.0", f"scope.accept_domains=[{domains}]",
-        "extractor.keep_links=all", "scheduler.server_max_urls=100000", "verifier.prescheduled_max=100000",
+        "blocks.first=1",
+        "fetcher.contact=https://bench.test/",
+        f"fetcher.agent={CRAWLER}",
+        "fetcher.allow_private_addresses=true",
+        f"fetcher.hosts_file={hosts_file}",
+        "fetcher.delay_s=0.0",
+        "fetcher.delay_response_factor=0.0",
+        f"scope.accept_domains=[{domains}]",
+        "extractor.keep_links=all",
+        "scheduler.server_max_urls=100000",
+        "verifier.prescheduled_max=100000",
     )
     crawl = ("--crawl", folder / "crawl")
     options = [word for setting in settings for word in ("--set", setting)]
     run_child([sys.executable, "-P", "-m", "supervise.seed", *urls, *crawl, *options], folder / "seed.log")
-    return run_child([sys.executable, "-P", "-m", "supervise.crawl", "--until-done", *crawl], folder / "crawl.log", limit_s=LIMIT_S)
+    return run_child(
+        [sys.executable, "-P", "-m", "supervise.crawl", "--until-done", *crawl], folder / "crawl.log", limit_s=LIMIT_S
+    )
 
 
 def read_log(text: str, agent: str) -> dict[str, Asked]:
@@ -50,7 +78,9 @@ def read_log(text: str, agent: str) -> dict[str, Asked]:
     for line in text.splitlines():
         host, path, status, kind, referer, who = line.split("\t")
         if who.startswith(agent) and path != "/robots.txt":
-            asked[canonical(f"http://{host}{path}")] = Asked(int(status), kind.partition(";")[0].strip(), canonical(referer))
+            asked[canonical(f"http://{host}{path}")] = Asked(
+                int(status), kind.partition(";")[0].strip(), canonical(referer)
+            )
     return asked
 
 

@@ -14,8 +14,26 @@ from contract.url import path_extension
 UNEXPLAINED = "unexplained"
 DOCUMENTS = ("text/html", "application/xhtml+xml", "application/pdf", "text/plain", "text/xml", "application/xml")
 # Tags and attributes in which wget 1.21 looks for URLs give links of these kinds; form it takes where the method is GET.
-WGET_KINDS = frozenset(("a", "area", "frame", "refresh", "redirect", "link", "image", "script", "canonical", "alternate", "next", "object", "form",
-                        "media", "style", "sitemap"))
+WGET_KINDS = frozenset(
+    (
+        "a",
+        "area",
+        "frame",
+        "refresh",
+        "redirect",
+        "link",
+        "image",
+        "script",
+        "canonical",
+        "alternate",
+        "next",
+        "object",
+        "form",
+        "media",
+        "style",
+        "sitemap",
+    )
+)
 WGET_READERS = frozenset(("html", "css"))
 _SCRIPT = re.compile(r"<script.*?</script", re.DOTALL | re.IGNORECASE)
 
@@ -64,12 +82,20 @@ def explain_theirs(url: str, evidence: Evidence, rule: str, follow: frozenset[st
     if evidence.outcome == REFUSED:
         return f"refused: {evidence.reason}"
     if not evidence.is_followed:
-        return "nofollow" if evidence.is_nofollow else f"{UNEXPLAINED}: links are not followed ({', '.join(sorted(evidence.kinds))})"
+        return (
+            "nofollow"
+            if evidence.is_nofollow
+            else f"{UNEXPLAINED}: links are not followed ({', '.join(sorted(evidence.kinds))})"
+        )
     return f"{UNEXPLAINED}: followed, and then {evidence.outcome or 'not reached'} {evidence.reason}".rstrip()
 
 
 def explain_rule(url: str, rule: str) -> str:
-    return f"extension rejected: {path_extension(url.partition('?')[0])}" if rule == "reject_extensions" else f"rejected by {rule}"
+    return (
+        f"extension rejected: {path_extension(url.partition('?')[0])}"
+        if rule == "reject_extensions"
+        else f"rejected by {rule}"
+    )
 
 
 def explain_unseen(url: str, referer: Referer) -> str:

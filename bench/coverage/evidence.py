@@ -30,7 +30,11 @@ class Books:
 
     def __init__(self, crawl: Path):
         self._keys = open_folder(crawl).keys()
-        self._folders = [path for path in sorted((crawl / names.CYCLES).glob(f"*/{names.EXTRACTOR}")) if (path / names.MANIFEST).exists()]
+        self._folders = [
+            path
+            for path in sorted((crawl / names.CYCLES).glob(f"*/{names.EXTRACTOR}"))
+            if (path / names.MANIFEST).exists()
+        ]
         self.collected: dict[str, tuple[str, str]] = {}
         self._readers: dict[int, str] = {}
         for folder in self._folders:

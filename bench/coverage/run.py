@@ -8,7 +8,15 @@ from pathlib import Path
 
 from bench.coverage.asking import CRAWLER, WGET, Asked, read_log, run_crawler, run_wget
 from bench.coverage.comparison import (
-    DOCUMENTS, UNEXPLAINED, Referer, Row, count_sorts, explain_ours, explain_theirs, group, sort_of,
+    DOCUMENTS,
+    UNEXPLAINED,
+    Referer,
+    Row,
+    count_sorts,
+    explain_ours,
+    explain_theirs,
+    group,
+    sort_of,
 )
 from bench.coverage.evidence import Books
 from bench.coverage.sites import QUICK_SOURCES, SOURCES, file_count, make_hosts, read_file
@@ -25,7 +33,12 @@ SHOWN = 3  # URLs of a group; of what is unexplained, all
 
 def add_options(parser: Parser) -> None:
     parser.add_argument("--quick", action="store_true", help="two small sites, to see that it works")
-    parser.add_argument("--scratch", type=Path, metavar="DIR", help="where the crawl and wget write (default: the system's temporary folder)")
+    parser.add_argument(
+        "--scratch",
+        type=Path,
+        metavar="DIR",
+        help="where the crawl and wget write (default: the system's temporary folder)",
+    )
 
 
 def measure(arguments) -> dict:
@@ -33,7 +46,10 @@ def measure(arguments) -> dict:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # server and scratch folder go too
     hosts = make_hosts(QUICK_SOURCES if arguments.quick else SOURCES)
     sites = list(hosts)
-    print(f"{file_count(list(hosts.values()))} files on {len(sites)} sites: {', '.join(site.name for site in sites)}", flush=True)
+    print(
+        f"{file_count(list(hosts.values()))} files on {len(sites)} sites: {', '.join(site.name for site in sites)}",
+        flush=True,
+    )
     with tempfile.TemporaryDirectory(prefix="bench-coverage-", dir=arguments.scratch) as scratch:
         folder = Path(scratch)
         write_hosts(folder / "hosts", sites)
@@ -45,15 +61,19 @@ def measure(arguments) -> dict:
         text = log.read_text(errors="replace")
         books = Books(folder / "crawl")
         ours, theirs = read_log(text, CRAWLER), read_log(text, WGET)
-        print(f"wget asked for {len(theirs)} URLs in {wget_s:.0f} s; the crawler for {len(ours)} in {crawl_s:.0f} s and {books.cycles} cycles")
+        print(
+            f"wget asked for {len(theirs)} URLs in {wget_s:.0f} s; the crawler for {len(ours)} in {crawl_s:.0f} s and {books.cycles} cycles"
+        )
         return compare(ours, theirs, books, hosts) | {"wget_s": round(wget_s, 1), "crawl_s": round(crawl_s, 1)}
 
 
 def compare(ours: dict[str, Asked], theirs: dict[str, Asked], books: Books, hosts: dict[Site, Host]) -> dict:
     answered = {url for url, (outcome, _) in books.collected.items() if outcome == ANSWERED}
     refused = [url for url, (outcome, reason) in books.collected.items() if (outcome, reason) == (REFUSED, ROBOTS)]
-    print(f"the crawl's tables have {len(answered)} URLs as answered, and differ from the server's log in {len(answered ^ ours.keys())}; "
-          f"{len(refused)} were refused by robots.txt, of which wget asked for {len(theirs.keys() & refused)}")
+    print(
+        f"the crawl's tables have {len(answered)} URLs as answered, and differ from the server's log in {len(answered ^ ours.keys())}; "
+        f"{len(refused)} were refused by robots.txt, of which wget asked for {len(theirs.keys() & refused)}"
+    )
     rows = count_sorts(ours, theirs)
     print_rows(rows)
     scope = Scope(replace(ScopeConfig(), accept_domains=tuple(site.name for site in hosts)), Keys(0))
@@ -70,14 +90,28 @@ def compare(ours: dict[str, Asked], theirs: dict[str, Asked], books: Books, host
     print_groups("only wget", only_theirs, theirs)
     print_groups("only the crawler", only_ours, ours)
     print_groups("answered differently", {UNEXPLAINED: sorted(differ)} if differ else {}, ours)
-    without = [url for groups in (only_theirs, only_ours) for why, urls in groups.items() if why.startswith(UNEXPLAINED) for url in urls] + differ
+    without = [
+        url
+        for groups in (only_theirs, only_ours)
+        for why, urls in groups.items()
+        if why.startswith(UNEXPLAINED)
+        for url in urls
+    ] + differ
     documents = [row for row in rows if row.sort in DOCUMENTS]
-    print(f"documents asked for by both: {sum(row.both for row in documents)}; differences without an explanation: {len(without)}", flush=True)
+    print(
+        f"documents asked for by both: {sum(row.both for row in documents)}; differences without an explanation: {len(without)}",
+        flush=True,
+    )
     return {
-        "ours": len(ours), "wget": len(theirs), "both": len(ours.keys() & theirs.keys()), "unexplained": len(without),
-        "documents_both": sum(row.both for row in documents), "documents_only_wget": sum(row.only_wget for row in documents),
+        "ours": len(ours),
+        "wget": len(theirs),
+        "both": len(ours.keys() & theirs.keys()),
+        "unexplained": len(without),
+        "documents_both": sum(row.both for row in documents),
+        "documents_only_wget": sum(row.only_wget for row in documents),
         "documents_only_ours": sum(row.only_ours for row in documents),
-        "only_wget": {why: len(urls) for why, urls in only_theirs.items()}, "only_ours": {why: len(urls) for why, urls in only_ours.items()},
+        "only_wget": {why: len(urls) for why, urls in only_theirs.items()},
+        "only_ours": {why: len(urls) for why, urls in only_ours.items()},
     }
 
 

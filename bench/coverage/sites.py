@@ -30,7 +30,12 @@ def make_hosts(sources: tuple[Source, ...]) -> dict[Site, Host]:
     found = {}
     for number, source in enumerate(sources):
         site = Site(f"{source.package.replace('.', '-')}.test", f"127.2.1.{number + 1}")
-        found[site] = Host(root / source.package / source.folder, [site.address, PROXY], site.name, f"User-agent: *\nDisallow: {source.disallow}\n")
+        found[site] = Host(
+            root / source.package / source.folder,
+            [site.address, PROXY],
+            site.name,
+            f"User-agent: *\nDisallow: {source.disallow}\n",
+        )
     return found
 
 

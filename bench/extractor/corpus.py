@@ -22,10 +22,14 @@ PAGES_MIN = 100
 SYNTHETIC_SERVERS = 450  # make some 5,000 pages
 FETCHED_AT_MS = 1_790_000_000_000
 TYPE = "text/html"  # as nginx has it: the charset stands in the page
-HTTP_HEAD = ("HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nDate: Mon, 21 Sep 2026 14:13:20 GMT\r\nContent-Type: {type}\r\nContent-Length: {size}\r\n"
-             "Last-Modified: Mon, 07 Sep 2026 09:00:00 GMT\r\nConnection: keep-alive\r\nETag: \"68bd4a90-{size:x}\"\r\nAccept-Ranges: bytes\r\n\r\n")
-REQUEST = ("GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: Coletor/1.0 (+https://bench.test/)\r\nAccept: */*\r\n"
-           "Accept-Encoding: gzip, br, zstd\r\n\r\n")
+HTTP_HEAD = (
+    "HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nDate: Mon, 21 Sep 2026 14:13:20 GMT\r\nContent-Type: {type}\r\nContent-Length: {size}\r\n"
+    'Last-Modified: Mon, 07 Sep 2026 09:00:00 GMT\r\nConnection: keep-alive\r\nETag: "68bd4a90-{size:x}"\r\nAccept-Ranges: bytes\r\n\r\n'
+)
+REQUEST = (
+    "GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: Coletor/1.0 (+https://bench.test/)\r\nAccept: */*\r\n"
+    "Accept-Encoding: gzip, br, zstd\r\n\r\n"
+)
 
 
 class Page(NamedTuple):
@@ -45,18 +49,26 @@ def open_corpus(folder: Path | None, most: int) -> Corpus:
     else:
         try:
             root = fetch_packages(PARTS)
-            corpus = Corpus([page for package, every in PARTS.items() for page in pages_below(root, package, package, every)],
-                            "Debian packages " + ", ".join(name if every == 1 else f"{name} (1/{every})" for name, every in PARTS.items()))
+            corpus = Corpus(
+                [page for package, every in PARTS.items() for page in pages_below(root, package, package, every)],
+                "Debian packages "
+                + ", ".join(name if every == 1 else f"{name} (1/{every})" for name, every in PARTS.items()),
+            )
         except TryLater as error:
-            corpus = Corpus(synthetic_pages(CACHE / "synthweb"), f"SYNTHETIC, small and with few links, because {error}")
+            corpus = Corpus(
+                synthetic_pages(CACHE / "synthweb"), f"SYNTHETIC, small and with few links, because {error}"
+            )
     if len(corpus.pages) < PAGES_MIN:
         raise BadInput(f"expected at least {PAGES_MIN} HTML pages, found {len(corpus.pages)} in {corpus.about}")
-    return corpus._replace(pages=corpus.pages[::-(-len(corpus.pages) // most)])
+    return corpus._replace(pages=corpus.pages[:: -(-len(corpus.pages) // most)])
 
 
 def pages_below(root: Path, package: str, name: str, every: int) -> list[Page]:
     paths = choose_pages(root / package).paths[::every]
-    return [Page(f"http://{name}.test{path}", root / package / unquote(path[1:], errors="surrogateescape")) for path in paths]
+    return [
+        Page(f"http://{name}.test{path}", root / package / unquote(path[1:], errors="surrogateescape"))
+        for path in paths
+    ]
 
 
 def synthetic_pages(folder: Path) -> list[Page]:
@@ -65,7 +77,7 @@ def synthetic_pages(folder: Path) -> list[Page]:
     pages = []
     for number, url in enumerate(sorted(web.truth())):
         parts = urlsplit(url)
-        answer = web.answer(parts.hostname, url[url.index("/", len("http://")):])
+        answer = web.answer(parts.hostname, url[url.index("/", len("http://")) :])
         if answer.status == 200 and dict(answer.headers)["Content-Type"].startswith(TYPE):
             pages.append(Page(url, folder / f"{number}.html"))
             pages[-1].path.write_bytes(answer.body)
@@ -81,7 +93,9 @@ def write_pages(pages: list[Page], folder: Path, prefixes: tuple[str, ...] = (""
             file.write(compressor.compress(warc.encode_record("warcinfo", dated(0), b"software: Coletor\r\n")))
             for prefix in prefixes:
                 for number, page in enumerate(pages):
-                    for record in encode_exchange(page.url.replace("://", f"://{prefix}", 1), page.path.read_bytes(), number):
+                    for record in encode_exchange(
+                        page.url.replace("://", f"://{prefix}", 1), page.path.read_bytes(), number
+                    ):
                         file.write(compressor.compress(record))
         manifest["counts"] = {"listed": len(pages) * len(prefixes), "answered": len(pages) * len(prefixes)}
 
@@ -89,13 +103,26 @@ def write_pages(pages: list[Page], folder: Path, prefixes: tuple[str, ...] = (""
 def encode_exchange(url: str, body: bytes, number: int) -> Iterable[bytes]:
     host, path = url.removeprefix("http://").split("/", 1)
     about = [("WARC-Target-URI", url), ("WARC-IP-Address", "192.0.2.1")]
-    yield warc.encode_record("request", [*dated(number), *about, ("Content-Type", warc.HTTP_REQUEST)],
-                             REQUEST.format(path="/" + path, host=host).encode())
+    yield warc.encode_record(
+        "request",
+        [*dated(number), *about, ("Content-Type", warc.HTTP_REQUEST)],
+        REQUEST.format(path="/" + path, host=host).encode(),
+    )
     times = {"waited": 120, "dns": 4, "connect": 2, "first_byte": 30, "total": 35}
-    yield warc.encode_record("response", [
-        *dated(number), *about, ("Content-Type", warc.HTTP_RESPONSE), ("WARC-Concurrent-To", warc.new_id()),
-        ("WARC-Payload-Digest", warc.sha1_digest(body)), (warc.FINAL, warc.YES), (warc.OUTCOME, ANSWERED), (warc.TIMES, warc.format_times(times)),
-    ], HTTP_HEAD.format(type=TYPE, size=len(body)).encode() + body)
+    yield warc.encode_record(
+        "response",
+        [
+            *dated(number),
+            *about,
+            ("Content-Type", warc.HTTP_RESPONSE),
+            ("WARC-Concurrent-To", warc.new_id()),
+            ("WARC-Payload-Digest", warc.sha1_digest(body)),
+            (warc.FINAL, warc.YES),
+            (warc.OUTCOME, ANSWERED),
+            (warc.TIMES, warc.format_times(times)),
+        ],
+        HTTP_HEAD.format(type=TYPE, size=len(body)).encode() + body,
+    )
 
 
 def dated(number: int) -> list[tuple[str, str]]:

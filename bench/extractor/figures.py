@@ -20,7 +20,9 @@ GOALS = (
 )
 
 
-def speed_figures(count: int, links: int, one: Sequence[Spent], two: Sequence[Spent], peers: dict[str, Sequence[Spent]]) -> dict[str, float]:
+def speed_figures(
+    count: int, links: int, one: Sequence[Spent], two: Sequence[Spent], peers: dict[str, Sequence[Spent]]
+) -> dict[str, float]:
     """From what each repeat took, ours on one core and on two and the peers', in the same order: medians, and medians of ratios."""
     cpu_us = median(spent.cpu_s for spent in one) / count * 1e6
     figures = {
@@ -44,5 +46,7 @@ def ratio_of(faster: Sequence[Spent], slower: Sequence[Spent]) -> float:
 def share_lines(parts_s: dict[str, float], count: int) -> list[str]:
     """One line for each part: its share and its microseconds a page, the largest first."""
     whole_s = sum(parts_s.values())
-    return [f"  {taken_s / whole_s:6.1%}  {taken_s / count * 1e6:6.1f} us  {part}"
-            for part, taken_s in sorted(parts_s.items(), key=lambda item: -item[1])]
+    return [
+        f"  {taken_s / whole_s:6.1%}  {taken_s / count * 1e6:6.1f} us  {part}"
+        for part, taken_s in sorted(parts_s.items(), key=lambda item: -item[1])
+    ]

@@ -77,8 +77,19 @@ class Ours:
 
     def _begin(self, pages: Path) -> Child:
         shutil.rmtree(self.out, ignore_errors=True)
-        command = [sys.executable, "-P", "-m", "stages.extractor", pages, "--out", self.out, "--set", f"extractor.workers={self._workers}",
-                   "--set", "extractor.scan_from_bytes=0"]  # loading is a part of starting, also where one page is read
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "stages.extractor",
+            pages,
+            "--out",
+            self.out,
+            "--set",
+            f"extractor.workers={self._workers}",
+            "--set",
+            "extractor.scan_from_bytes=0",
+        ]  # loading is a part of starting, also where one page is read
         with on_cores(self._cores):
             return Child(command, self._log)
 
@@ -90,7 +101,9 @@ class Ours:
 def children_of(process: int) -> list[int]:
     """The processes that a process has started and that have not ended."""
     try:
-        return [int(word) for path in Path(f"/proc/{process}/task").glob("*/children") for word in path.read_text().split()]
+        return [
+            int(word) for path in Path(f"/proc/{process}/task").glob("*/children") for word in path.read_text().split()
+        ]
     except OSError:
         return []
 

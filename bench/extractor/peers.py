@@ -69,7 +69,16 @@ def main() -> None:
     find(*pages[0])  # what is made at first use is part of starting
     began_s, began_cpu_s = time.perf_counter(), time.process_time()
     links = sum(find(url, body) for url, body in pages)
-    print(json.dumps({"pages": len(pages), "links": links, "wall_s": time.perf_counter() - began_s, "cpu_s": time.process_time() - began_cpu_s}))
+    print(
+        json.dumps(
+            {
+                "pages": len(pages),
+                "links": links,
+                "wall_s": time.perf_counter() - began_s,
+                "cpu_s": time.process_time() - began_cpu_s,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

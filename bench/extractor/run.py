@@ -30,7 +30,11 @@ def measure(arguments) -> dict:
         raise BadConfiguration(f"expected {CORES} cores to run on, found {len(cores)}")
     corpus = open_corpus(arguments.pages, scale.pages)
     count = len(corpus.pages)
-    figures = {"files": count, "mean_bytes": round(mean(page.path.stat().st_size for page in corpus.pages)), "repeats": scale.repeats}
+    figures = {
+        "files": count,
+        "mean_bytes": round(mean(page.path.stat().st_size for page in corpus.pages)),
+        "repeats": scale.repeats,
+    }
     print(f"{count} HTML pages, mean {figures['mean_bytes']:,} bytes: {corpus.about}", flush=True)
     if arguments.quick:
         print("a quick run: it shows that everything works, and its figures mean nothing", flush=True)
@@ -65,15 +69,26 @@ def measure_speed(scale: Scale, corpus: Corpus, cores: list[int], folder: Path) 
     books, links_bytes = two.books(), two.links_bytes()
     links = books["link_occurrences"]
     figures = calculation.speed_figures(count, links, taken["one"], taken["two"], {name: taken[name] for name in NAMES})
-    figures |= {"links_per_page": round(links / count, 1), "links_bytes_per_row": round(links_bytes / max(books["links_rows"], 1), 2)}
-    print(f"{links:,} links, {figures['links_per_page']} a page; {books['links_rows']:,} rows of Ligacoes, {books['extracted_rows']:,} URLs; "
-          f"medians of {scale.repeats} interleaved repeats; left out, as measured with one page: {one.start.wall_s:.2f} s on one core and "
-          f"{two.start.wall_s:.2f} s on two to start and publish")
-    print(f"rejected by rule: {', '.join(f'{rule} {number:,}' for rule, number in books['rejected'].items() if number) or 'nothing'}")
-    print(f"  extractor, 1 worker, one core      {figures['pages_per_s']:7,} pages/s  {figures['us_per_page']:6,} us of CPU")
+    figures |= {
+        "links_per_page": round(links / count, 1),
+        "links_bytes_per_row": round(links_bytes / max(books["links_rows"], 1), 2),
+    }
+    print(
+        f"{links:,} links, {figures['links_per_page']} a page; {books['links_rows']:,} rows of Ligacoes, {books['extracted_rows']:,} URLs; "
+        f"medians of {scale.repeats} interleaved repeats; left out, as measured with one page: {one.start.wall_s:.2f} s on one core and "
+        f"{two.start.wall_s:.2f} s on two to start and publish"
+    )
+    print(
+        f"rejected by rule: {', '.join(f'{rule} {number:,}' for rule, number in books['rejected'].items() if number) or 'nothing'}"
+    )
+    print(
+        f"  extractor, 1 worker, one core      {figures['pages_per_s']:7,} pages/s  {figures['us_per_page']:6,} us of CPU"
+    )
     print(f"  extractor, 2 workers, two cores    {figures['pages_per_s_2']:7,} pages/s")
     for name in NAMES:
-        print(f"  {name + ', links only, one core':34} {figures[name + '_pages_per_s']:7,} pages/s   {found[name]:,} links, distinct in a page")
+        print(
+            f"  {name + ', links only, one core':34} {figures[name + '_pages_per_s']:7,} pages/s   {found[name]:,} links, distinct in a page"
+        )
     sys.stdout.flush()
     return figures | {"start_s": round(one.start.wall_s, 3), "start_s_2": round(two.start.wall_s, 3), "runs": taken}
 
@@ -86,20 +101,33 @@ def measure_memory(corpus: Corpus, cores: list[int], folder: Path) -> dict:
     again = ours.watch(folder / "again", count)
     write_pages(corpus.pages, folder / "names", NAMES_PREFIXES)
     other = ours.watch(folder / "names", count * len(NAMES_PREFIXES))
-    print(f"memory of a worker, the largest seen: {once.worker:.0f} MB on {count} pages, {again.worker:.0f} MB on the same twice, "
-          f"{other.worker:.0f} MB on the same under {len(NAMES_PREFIXES)} names each; with the parts of page files that are mapped {once.worker_with_files:.0f}, "
-          f"{again.worker_with_files:.0f} and {other.worker_with_files:.0f}; of the parent, which has the rows of all, "
-          f"{once.parent:.0f}, {again.parent:.0f} and {other.parent:.0f}", flush=True)
-    return {"rss_mb": round(max(once.worker, again.worker, other.worker), 1), "rss_ratio": round(again.worker / once.worker, 2),
-            **{f"rss_mb_{name}": {part: round(value, 1) for part, value in seen._asdict().items()}
-               for name, seen in (("once", once), ("again", again), ("other_names", other))}}
+    print(
+        f"memory of a worker, the largest seen: {once.worker:.0f} MB on {count} pages, {again.worker:.0f} MB on the same twice, "
+        f"{other.worker:.0f} MB on the same under {len(NAMES_PREFIXES)} names each; with the parts of page files that are mapped {once.worker_with_files:.0f}, "
+        f"{again.worker_with_files:.0f} and {other.worker_with_files:.0f}; of the parent, which has the rows of all, "
+        f"{once.parent:.0f}, {again.parent:.0f} and {other.parent:.0f}",
+        flush=True,
+    )
+    return {
+        "rss_mb": round(max(once.worker, again.worker, other.worker), 1),
+        "rss_ratio": round(again.worker / once.worker, 2),
+        **{
+            f"rss_mb_{name}": {part: round(value, 1) for part, value in seen._asdict().items()}
+            for name, seen in (("once", once), ("again", again), ("other_names", other))
+        },
+    }
 
 
 def measure_shares(count: int, cores: list[int], folder: Path) -> dict[str, float]:
     told = folder / "parts.json"
     with on_cores(cores[:1]):
-        run_child([sys.executable, "-P", "-m", "bench.extractor.timed", folder / "pages", folder / "timed", told], folder / "timed.log")
+        run_child(
+            [sys.executable, "-P", "-m", "bench.extractor.timed", folder / "pages", folder / "timed", told],
+            folder / "timed.log",
+        )
     parts_s = json.loads(told.read_text())
-    print(f"where the time goes (a run of its own, all in one process on one core): {sum(parts_s.values()) / count * 1e6:.0f} us a page")
+    print(
+        f"where the time goes (a run of its own, all in one process on one core): {sum(parts_s.values()) / count * 1e6:.0f} us a page"
+    )
     print(*calculation.share_lines(parts_s, count), sep="\n", flush=True)
     return {part: round(taken_s / count * 1e6, 2) for part, taken_s in parts_s.items()}

@@ -24,11 +24,16 @@ from stages.extractor.chunks import cut_file
 from stages.extractor.documents import html
 from stages.extractor.documents.start_tags import load_scan
 from stages.extractor.extraction import Extraction
-from stages.extractor.links import LinkJudge
+from stages.extractor.link_judge import LinkJudge
 from stages.extractor.page_files import files_below
 from stages.extractor.workers import read_chunk
 
-CUTTING, SENDING, JOINING, TABLES = "cutting files into chunks", "rows sent to the parent", "rows joined", "tables sorted and written"
+CUTTING, SENDING, JOINING, TABLES = (
+    "cutting files into chunks",
+    "rows sent to the parent",
+    "rows joined",
+    "tables sorted and written",
+)
 REST = "the rest of a worker"
 PLACE_BYTES = 8
 
@@ -84,6 +89,7 @@ class Clock:
 
 def clocked(clock: Clock, part: str, function):
     """The function, timed; as a method it still gets its object."""
+
     def run(*arguments, **options):
         return clock.run(part, function, *arguments, **options)
 
@@ -104,6 +110,11 @@ def time_parts(pages: Path, out: Path) -> dict[str, float]:
     return dict(clock.parts_s)
 
 
+def send(result: object) -> object:
+    """What the parent gets of a worker's result."""
+    return pickle.loads(pickle.dumps(result, pickle.HIGHEST_PROTOCOL))
+
+
 def extract(pages: Path, out: Path, clock: Clock) -> None:
     load_scan()
     config, keys = Config(), Keys(0)
@@ -115,7 +126,7 @@ def extract(pages: Path, out: Path, clock: Clock) -> None:
         reader, chunks = warc.PageReader(file.path), cut_file(file.path, file.name)
         while (chunk := clock.run(CUTTING, next, chunks, None)) is not None:
             result, _ = read_chunk(reader, chunk, {}, place, config.extractor.page_max_s, worker)
-            sent = clock.run(SENDING, lambda: pickle.loads(pickle.dumps(result, pickle.HIGHEST_PROTOCOL)))
+            sent = clock.run(SENDING, partial(send, result))
             clock.run(JOINING, extraction.take, sent)
     clock.run(TABLES, partial(publish, out, extraction, 0, {}))
 

@@ -56,8 +56,9 @@ def rate_of(pages: int, wall_s: float, cpu_s: float) -> tuple[float, float]:
     return pages / max(wall_s, 1e-6), cpu_s / pages * 1e6
 
 
-def utilisation(answered_at_s: Sequence[float], latencies_s: Sequence[float], delay_s: float,
-                window_s: tuple[float, float]) -> tuple[float, int, float]:
+def utilisation(
+    answered_at_s: Sequence[float], latencies_s: Sequence[float], delay_s: float, window_s: tuple[float, float]
+) -> tuple[float, int, float]:
     """Share, answers in the window, and answers possible in it: window x sum over servers of 1 / (delay + response time)."""
     begin_s, end_s = window_s
     answered = sum(begin_s <= at_s < end_s for at_s in answered_at_s)
@@ -70,6 +71,8 @@ def goal_lines(figures: dict, goals: Sequence[Goal] = GOALS) -> list[str]:
     lines = []
     for goal in goals:
         if goal.key in figures:
-            verdict = "" if not goal.bound else f"   goal: {goal}: {'met' if goal.is_met(figures[goal.key]) else 'missed'}"
+            verdict = (
+                "" if not goal.bound else f"   goal: {goal}: {'met' if goal.is_met(figures[goal.key]) else 'missed'}"
+            )
             lines.append(f"  {goal.key:20} {figures[goal.key]:>10,g} {goal.text:34}{verdict}")
     return lines

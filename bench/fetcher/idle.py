@@ -53,7 +53,9 @@ def silent(sites: list[Site], wanted: int, folder: Path) -> Iterator[Silent]:
     """Servers that never answer, while the block lasts."""
     write_hosts(folder / "silent.hosts", sites)
     log = folder / "silent.log"
-    with running([sys.executable, "-P", "-m", "bench.fetcher.slow_server", folder / "silent.hosts", wanted], log) as process:
+    with running(
+        [sys.executable, "-P", "-m", "bench.fetcher.slow_server", folder / "silent.hosts", wanted], log
+    ) as process:
         yield Silent(process, log)
 
 
@@ -98,6 +100,8 @@ def page_rate(answers: list[Answer], urls: set[str], from_ms: float, until_ms: f
     waited = sum(page.ended_at_ms > until_ms for page in pages)
     counted = [page for page in pages if page.began_at_ms >= from_ms and page.ended_at_ms <= until_ms]
     if len(counted) < len(urls) * COUNTED_MIN or waited > len(urls) * WAITED_MAX:
-        raise TryLater(f"of {len(urls)} pages only {len(counted)} were fetched while the silent sockets were open, and {waited} after: more pages are needed")
+        raise TryLater(
+            f"of {len(urls)} pages only {len(counted)} were fetched while the silent sockets were open, and {waited} after: more pages are needed"
+        )
     span_ms = max(page.ended_at_ms for page in counted) - min(page.began_at_ms for page in counted)
     return Beside(len(counted) / max(1, span_ms) * 1000, waited)

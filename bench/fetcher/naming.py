@@ -17,6 +17,19 @@ def naming(kind: str, hosts: Path, folder: Path) -> Iterator[str]:
         yield f"fetcher.hosts_file={hosts}"
         return
     log = folder / "names.log"
-    command = [sys.executable, "-P", "-m", "synthweb", "names", hosts, "--address", "127.0.0.1", "--port", 0, "--ttl", TTL_S]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "synthweb",
+        "names",
+        hosts,
+        "--address",
+        "127.0.0.1",
+        "--port",
+        0,
+        "--ttl",
+        TTL_S,
+    ]
     with running(command, log) as process:
         yield f'fetcher.dns_servers=["{read_listening(process, log)}"]'

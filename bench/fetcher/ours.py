@@ -32,7 +32,9 @@ class Ours:
         self._name_setting = name_setting
         self.start = Spent(0.0, 0.0)
 
-    def command(self, urls: list[str], settings: tuple[str, ...] = WITHOUT_PAUSES, runner: tuple = ("-m", "stages.fetcher")) -> list:
+    def command(
+        self, urls: list[str], settings: tuple[str, ...] = WITHOUT_PAUSES, runner: tuple = ("-m", "stages.fetcher")
+    ) -> list:
         """The command that bin/fetcher becomes, on a new list and an empty output folder."""
         shutil.rmtree(self.pages, ignore_errors=True)
         listed = self.folder / "urls.txt"

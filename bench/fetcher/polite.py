@@ -33,7 +33,9 @@ def slow_web(servers: int, folder: Path) -> Iterator[Web]:
     shutil.rmtree(state, ignore_errors=True)
     state.mkdir()
     log = folder / "latency.log"
-    with running([sys.executable, "-P", "-m", "synthweb", "latency", "--servers", servers, "--seed", 1, "--state", state], log) as process:
+    with running(
+        [sys.executable, "-P", "-m", "synthweb", "latency", "--servers", servers, "--seed", 1, "--state", state], log
+    ) as process:
         ends_at_s = time.monotonic() + READY_MAX_S
         while not (state / "ready.json").exists():
             if process.poll() is not None or time.monotonic() > ends_at_s:
@@ -45,17 +47,27 @@ def slow_web(servers: int, folder: Path) -> Iterator[Web]:
 def read_web(state: Path) -> Web:
     ready = json.loads((state / "ready.json").read_text())
     names = [line.split()[1] for line in (state / "hosts").read_text().splitlines()]
-    return Web(state / "hosts", [f"http://{name}:{ready['port']}" for name in names], [ready["latencies_ms"][name] / 1000 for name in names])
+    return Web(
+        state / "hosts",
+        [f"http://{name}:{ready['port']}" for name in names],
+        [ready["latencies_ms"][name] / 1000 for name in names],
+    )
 
 
 def measure_polite(scale: Scale, kind: str, folder: Path) -> dict:
     with slow_web(scale.polite_servers, folder) as web, naming(kind, web.hosts, folder) as name_setting:
-        each = math.ceil(scale.polite_s / (scale.polite_delay_s + min(web.latencies_s))) + 1  # no server runs dry in the time
+        each = (
+            math.ceil(scale.polite_s / (scale.polite_delay_s + min(web.latencies_s))) + 1
+        )  # no server runs dry in the time
         urls = [f"{server}/page-{number}" for number in range(each) for server in web.servers]
         ours = Ours(folder, name_setting)
-        settings = (f"fetcher.delay_s={scale.polite_delay_s}", "fetcher.delay_response_factor=0.0",  # the pause is the same for all
-                    f"fetcher.cycle_max_s={scale.polite_s}",
-                    f"fetcher.transfers_max={2 * scale.polite_servers}", f"fetcher.connections_max={2 * scale.polite_servers}")
+        settings = (
+            f"fetcher.delay_s={scale.polite_delay_s}",
+            "fetcher.delay_response_factor=0.0",  # the pause is the same for all
+            f"fetcher.cycle_max_s={scale.polite_s}",
+            f"fetcher.transfers_max={2 * scale.polite_servers}",
+            f"fetcher.connections_max={2 * scale.polite_servers}",
+        )
         child = ours.begin(urls, settings)
         try:
             spent = child.wait()
@@ -64,7 +76,15 @@ def measure_polite(scale: Scale, kind: str, folder: Path) -> dict:
     answers = ours.answers()
     began_at_s = min(answer.began_at_ms for answer in answers) / 1000
     window_s = tuple(began_at_s + share * scale.polite_s for share in WINDOW)
-    share, answered, possible = utilisation([answer.ended_at_ms / 1000 for answer in answers], web.latencies_s, scale.polite_delay_s, window_s)
-    return {"polite_utilisation": round(share, 3), "polite_answers": answered, "polite_possible": round(possible),
-            "polite_servers": scale.polite_servers, "polite_delay_s": scale.polite_delay_s, "polite_s": scale.polite_s,
-            "polite_cpu_s": round(spent.cpu_s, 1)}
+    share, answered, possible = utilisation(
+        [answer.ended_at_ms / 1000 for answer in answers], web.latencies_s, scale.polite_delay_s, window_s
+    )
+    return {
+        "polite_utilisation": round(share, 3),
+        "polite_answers": answered,
+        "polite_possible": round(possible),
+        "polite_servers": scale.polite_servers,
+        "polite_delay_s": scale.polite_delay_s,
+        "polite_s": scale.polite_s,
+        "polite_cpu_s": round(spent.cpu_s, 1),
+    }

@@ -32,8 +32,15 @@ def place(code) -> str:
 
 def functions(profile: cProfile.Profile) -> list:
     """What has ended: a call that still waits in its thread is left out (its end would be read from the wrong clock)."""
-    return [[place(entry.code), entry.callcount, entry.inlinetime, [[place(sub.code), sub.callcount, sub.inlinetime] for sub in entry.calls or ()]]
-            for entry in profile.getstats()]
+    return [
+        [
+            place(entry.code),
+            entry.callcount,
+            entry.inlinetime,
+            [[place(sub.code), sub.callcount, sub.inlinetime] for sub in entry.calls or ()],
+        ]
+        for entry in profile.getstats()
+    ]
 
 
 def learn_call_cost() -> tuple[float, float]:

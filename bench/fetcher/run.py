@@ -31,14 +31,25 @@ def measure(arguments) -> dict:
     cores = sorted(os.sched_getaffinity(0))[:CORES]
     os.sched_setaffinity(0, cores)  # the children's too
     pages = open_pages(arguments.pages)
-    figures = {"pages": scale.pages, "files": len(pages.paths), "mean_bytes": round(pages.mean_bytes), "repeats": scale.repeats}
+    figures = {
+        "pages": scale.pages,
+        "files": len(pages.paths),
+        "mean_bytes": round(pages.mean_bytes),
+        "repeats": scale.repeats,
+    }
     with tempfile.TemporaryDirectory(prefix="bench-fetcher-", dir=arguments.scratch) as scratch:
         folder = Path(scratch)
-        print(f"{len(pages.paths)} HTML files, mean {pages.mean_bytes:,.0f} bytes; {scale.pages} URLs on {scale.names} names and addresses; "
-              f"{len(cores)} cores for all; names by {arguments.names}; output on {file_system(folder)}; {scale.repeats} repeats", flush=True)
+        print(
+            f"{len(pages.paths)} HTML files, mean {pages.mean_bytes:,.0f} bytes; {scale.pages} URLs on {scale.names} names and addresses; "
+            f"{len(cores)} cores for all; names by {arguments.names}; output on {file_system(folder)}; {scale.repeats} repeats",
+            flush=True,
+        )
         if arguments.quick:
             print("a quick run: it shows that everything works, and its figures mean nothing", flush=True)
-        sites, idle_sites = make_sites("site", SITES_BYTE, scale.names), make_sites("silent", IDLE_BYTE, round(scale.idle_sockets * IDLE_OFFERED))
+        sites, idle_sites = (
+            make_sites("site", SITES_BYTE, scale.names),
+            make_sites("silent", IDLE_BYTE, round(scale.idle_sockets * IDLE_OFFERED)),
+        )
         hosts = folder / "hosts"
         write_hosts(hosts, sites + idle_sites)
         if set(parts) - {"polite"}:
@@ -55,9 +66,12 @@ def measure(arguments) -> dict:
                     figures["shares"] = measure_shares(ours, urls)
         if "polite" in parts:
             figures |= measure_polite(scale, arguments.names, folder)
-            print(f"polite: {scale.polite_servers} servers of 50 to 2,000 ms, pause {scale.polite_delay_s:g} s, {scale.polite_s:g} s; utilisation = answers "
-                  f"from {WINDOW[0]:.0%} to {WINDOW[1]:.0%} of the time / (window x sum of 1 / (pause + response time))\n"
-                  f"        = {figures['polite_answers']} / {figures['polite_possible']}; the fetcher took {figures['polite_cpu_s']} s of CPU", flush=True)
+            print(
+                f"polite: {scale.polite_servers} servers of 50 to 2,000 ms, pause {scale.polite_delay_s:g} s, {scale.polite_s:g} s; utilisation = answers "
+                f"from {WINDOW[0]:.0%} to {WINDOW[1]:.0%} of the time / (window x sum of 1 / (pause + response time))\n"
+                f"        = {figures['polite_answers']} / {figures['polite_possible']}; the fetcher took {figures['polite_cpu_s']} s of CPU",
+                flush=True,
+            )
     print(*calculation.goal_lines(figures), sep="\n", flush=True)
     return figures
 
@@ -65,8 +79,11 @@ def measure(arguments) -> dict:
 def measure_speed(scale: Scale, ours: Ours, urls: list[str], direct: list[str], paths: list[str]) -> dict:
     scrapy = Scrapy(direct, ours.folder)
     rates = scrapy.tune(min(scale.scrapy_trial_pages, len(direct)), scale.scrapy_concurrencies)
-    print("Scrapy, pages a second by reactor and concurrency: "
-          + ", ".join(f"{setting.reactor} {setting.concurrency}: {rate:,.0f}" for setting, rate in rates.items()), flush=True)
+    print(
+        "Scrapy, pages a second by reactor and concurrency: "
+        + ", ".join(f"{setting.reactor} {setting.concurrency}: {rate:,.0f}" for setting, rate in rates.items()),
+        flush=True,
+    )
     ours.learn_start(urls[0])
     server = direct[0].removesuffix(paths[0])
     crawling = Scrapy(direct, ours.folder, "crawling", scrapy.setting)
@@ -79,16 +96,27 @@ def measure_speed(scale: Scale, ours: Ours, urls: list[str], direct: list[str], 
         taken["crawling"].append(calculation.rate_of(scrapy_pages, *crawling.run(scrapy_pages)))
         taken["wrk"].append(run_wrk(server, paths, scale.wrk_s, ours.folder))
     figures = calculation.speed_figures(taken["ours"], taken["scrapy"], taken["crawling"], taken["wrk"])
-    print(f"pages a second and CPU a page, nginx with 1 worker, medians of {scale.repeats} interleaved repeats; left out, as measured with one URL: "
-          f"{ours.start.wall_s:.2f} s ({ours.start.cpu_s:.2f} s of CPU) to start and end the fetcher, "
-          f"{scrapy.start.wall_s:.2f} s ({scrapy.start.cpu_s:.2f} s) Scrapy")
-    print(f"  fetcher, {len(urls)} pages                    {figures['pages_per_s']:7,} pages/s  {figures['cpu_us_per_page']:6,} us")
+    print(
+        f"pages a second and CPU a page, nginx with 1 worker, medians of {scale.repeats} interleaved repeats; left out, as measured with one URL: "
+        f"{ours.start.wall_s:.2f} s ({ours.start.cpu_s:.2f} s of CPU) to start and end the fetcher, "
+        f"{scrapy.start.wall_s:.2f} s ({scrapy.start.cpu_s:.2f} s) Scrapy"
+    )
+    print(
+        f"  fetcher, {len(urls)} pages                    {figures['pages_per_s']:7,} pages/s  {figures['cpu_us_per_page']:6,} us"
+    )
     print(f"  wrk, {WRK_CONNECTIONS} connections (the server's limit)  {figures['wrk_pages_per_s']:7,} pages/s")
     for build, key in (("lean", "scrapy"), ("crawling", "scrapy_crawling")):
         words = f"Scrapy {build}, {scrapy_pages} pages, {scrapy.setting.reactor} {scrapy.setting.concurrency}"
-        print(f"  {words:41} {figures[key + '_pages_per_s']:7,} pages/s  {figures[key + '_cpu_us_per_page']:6,} us", flush=True)
-    return figures | {"start_s": round(ours.start.wall_s, 3), "start_cpu_s": round(ours.start.cpu_s, 3),
-                      "runs": taken, "scrapy_setting": f"{scrapy.setting.reactor} {scrapy.setting.concurrency}"}
+        print(
+            f"  {words:41} {figures[key + '_pages_per_s']:7,} pages/s  {figures[key + '_cpu_us_per_page']:6,} us",
+            flush=True,
+        )
+    return figures | {
+        "start_s": round(ours.start.wall_s, 3),
+        "start_cpu_s": round(ours.start.cpu_s, 3),
+        "runs": taken,
+        "scrapy_setting": f"{scrapy.setting.reactor} {scrapy.setting.concurrency}",
+    }
 
 
 def measure_idle(scale: Scale, ours: Ours, urls: list[str], idle_sites: list[Site]) -> dict:
@@ -99,15 +127,24 @@ def measure_idle(scale: Scale, ours: Ours, urls: list[str], idle_sites: list[Sit
         beside.append(rate)
         waited.append(waiting)
     ratio = median(slow / fast for fast, slow in zip(without, beside))
-    print(f"idle sockets: {median(without):,.0f} pages/s without, {median(beside):,.0f} while {scale.idle_sockets} or more sockets are open to servers that "
-          f"accept and never answer; {median(waited):,.0f} pages left out, for they came only after those had hung up", flush=True)
-    return {"idle_sockets_ratio": round(ratio, 3), "idle_sockets": scale.idle_sockets, "pages_per_s_beside_idle": round(median(beside)),
-            "pages_waited_beside_idle": round(median(waited))}
+    print(
+        f"idle sockets: {median(without):,.0f} pages/s without, {median(beside):,.0f} while {scale.idle_sockets} or more sockets are open to servers that "
+        f"accept and never answer; {median(waited):,.0f} pages left out, for they came only after those had hung up",
+        flush=True,
+    )
+    return {
+        "idle_sockets_ratio": round(ratio, 3),
+        "idle_sockets": scale.idle_sockets,
+        "pages_per_s_beside_idle": round(median(beside)),
+        "pages_waited_beside_idle": round(median(waited)),
+    }
 
 
 def measure_shares(ours: Ours, urls: list[str]) -> dict[str, float]:
     shares = profile_shares(ours, urls)
-    print("where the CPU time goes (a run of its own under cProfile, all threads; the profiler's cost is taken off by a mean a call):")
+    print(
+        "where the CPU time goes (a run of its own under cProfile, all threads; the profiler's cost is taken off by a mean a call):"
+    )
     for name, share in shares.items():
         print(f"  {share:6.1%}  {name}", flush=True)
     return {name: round(share, 4) for name, share in shares.items()}
@@ -116,4 +153,6 @@ def measure_shares(ours: Ours, urls: list[str]) -> dict[str, float]:
 def file_system(folder: Path) -> str:
     """The type of the file system that a folder lies on."""
     mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines()]
-    return max((mount for mount in mounts if folder.resolve().is_relative_to(mount[0])), key=lambda mount: len(mount[0]))[1]
+    return max(
+        (mount for mount in mounts if folder.resolve().is_relative_to(mount[0])), key=lambda mount: len(mount[0])
+    )[1]

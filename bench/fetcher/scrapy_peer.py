@@ -11,7 +11,10 @@ from pathlib import Path
 import scrapy
 from scrapy.crawler import CrawlerProcess
 
-REACTORS = {"asyncio": "twisted.internet.asyncioreactor.AsyncioSelectorReactor", "epoll": "twisted.internet.epollreactor.EPollReactor"}
+REACTORS = {
+    "asyncio": "twisted.internet.asyncioreactor.AsyncioSelectorReactor",
+    "epoll": "twisted.internet.epollreactor.EPollReactor",
+}
 
 
 class Pages(scrapy.Spider):
@@ -30,10 +33,17 @@ class Pages(scrapy.Spider):
 
 def settings(reactor: str, concurrency: int, build: str) -> dict:
     shared = {
-        "TWISTED_REACTOR": REACTORS[reactor], "CONCURRENT_REQUESTS": concurrency, "CONCURRENT_REQUESTS_PER_DOMAIN": concurrency,
-        "DOWNLOAD_DELAY": 0, "LOG_ENABLED": False, "LOG_VERSIONS": [], "TELNETCONSOLE_ENABLED": False, "STATS_DUMP": False,
+        "TWISTED_REACTOR": REACTORS[reactor],
+        "CONCURRENT_REQUESTS": concurrency,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": concurrency,
+        "DOWNLOAD_DELAY": 0,
+        "LOG_ENABLED": False,
+        "LOG_VERSIONS": [],
+        "TELNETCONSOLE_ENABLED": False,
+        "STATS_DUMP": False,
         "CONCURRENT_ITEMS": 1,  # the default, 100, makes as many tasks for every answer, half of its time
-        "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 100_000_000, "SCHEDULER_PRIORITY_QUEUE": "scrapy.pqueues.ScrapyPriorityQueue",
+        "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 100_000_000,
+        "SCHEDULER_PRIORITY_QUEUE": "scrapy.pqueues.ScrapyPriorityQueue",
         "SCHEDULER_MEMORY_QUEUE": "scrapy.squeues.FifoMemoryQueue",
     }
     if build == "crawling":

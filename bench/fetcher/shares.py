@@ -8,27 +8,41 @@ from bench.fetcher.ours import WITHOUT_PAUSES, Ours
 from bench.processes import run_child
 
 # The first pattern found in `file:function` counts. Functions written in C have the file `~`.
-GROUPS = [(name, re.compile(pattern)) for name, pattern in (
-    ("libcurl", r"pycurl"),
-    ("digests", r"hashlib|_sha|b32encode|base64\.py|xxh|sha1_digest"),
-    ("compression", r"zstd|zstandard|zlib|storage/frames\.py"),
-    ("starting", r"<frozen |importlib|~:.*(marshal\.|_imp\.|builtins\.(compile|exec|__build_class__))|/re/|enum\.py|dataclasses\.py|"
-                 r"publicsuffixlist|encodings/|argparse|tomllib|contract/config"),
-    ("DNS", r"/dns/|stages/fetcher/(resolver|arrivals|hosts_file|addresses)\.py|getaddrinfo|ipaddress\.py|~:.*'_?socket\.socket'"),
-    ("robots", r"contract/robots\w*\.py"),
-    ("writing and syncing", r"~:.*posix\.\w*(write|sync|open|rename|link|close|stat)|BufferedWriter|storage/publish\.py|stages/fetcher/repository\.py"),
-    ("WARC records", r"contract/warc\w*\.py|stages/fetcher/records\.py|uuid\.py|urandom|datetime"),
-    ("reading the list", r"stages/fetcher/(url_list|choice)\.py|contract/url\.py|ada_url|cffi"),
-    ("trio and epoll", r"/trio/|/outcome/|select\.epoll|[Cc]ontext"),
-    ("exchange and engine", r"stages/fetcher/(exchange|engine|bodies|bandwidth)\.py"),
-)]
+GROUPS = [
+    (name, re.compile(pattern))
+    for name, pattern in (
+        ("libcurl", r"pycurl"),
+        ("digests", r"hashlib|_sha|b32encode|base64\.py|xxh|sha1_digest"),
+        ("compression", r"zstd|zstandard|zlib|storage/frames\.py"),
+        (
+            "starting",
+            r"<frozen |importlib|~:.*(marshal\.|_imp\.|builtins\.(compile|exec|__build_class__))|/re/|enum\.py|dataclasses\.py|"
+            r"publicsuffixlist|encodings/|argparse|tomllib|contract/config",
+        ),
+        (
+            "DNS",
+            r"/dns/|stages/fetcher/(resolver|arrivals|hosts_file|addresses)\.py|getaddrinfo|ipaddress\.py|~:.*'_?socket\.socket'",
+        ),
+        ("robots", r"contract/robots\w*\.py"),
+        (
+            "writing and syncing",
+            r"~:.*posix\.\w*(write|sync|open|rename|link|close|stat)|BufferedWriter|storage/publish\.py|stages/fetcher/repository\.py",
+        ),
+        ("WARC records", r"contract/warc\w*\.py|stages/fetcher/records\.py|uuid\.py|urandom|datetime"),
+        ("reading the list", r"stages/fetcher/(url_list|choice)\.py|contract/url\.py|ada_url|cffi"),
+        ("trio and epoll", r"/trio/|/outcome/|select\.epoll|[Cc]ontext"),
+        ("exchange and engine", r"stages/fetcher/(exchange|engine|bodies|bandwidth)\.py"),
+    )
+]
 REST = "loop, politeness and the rest"
 
 
 def profile_shares(ours: Ours, urls: list[str]) -> dict[str, float]:
     """Fetches the list under the profiler; the share of each group in CPU time."""
     told = ours.folder / "profile.json"
-    run_child(ours.command(urls, WITHOUT_PAUSES, ("-m", "bench.fetcher.profiled", str(told))), ours.folder / "profile.log")
+    run_child(
+        ours.command(urls, WITHOUT_PAUSES, ("-m", "bench.fetcher.profiled", str(told))), ours.folder / "profile.log"
+    )
     return share(json.loads(told.read_text()))
 
 

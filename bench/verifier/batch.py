@@ -15,8 +15,14 @@ class Batch:
     Keys are u64; between two cycles of the stream a URL may come twice. Collected ones are distinct and known before.
     """
 
-    def __init__(self, keys: np.ndarray, servers: np.ndarray, make_texts: Callable[[], pa.StringArray], collected: np.ndarray,
-                 make_collected_texts: Callable[[], pa.StringArray]):
+    def __init__(
+        self,
+        keys: np.ndarray,
+        servers: np.ndarray,
+        make_texts: Callable[[], pa.StringArray],
+        collected: np.ndarray,
+        make_collected_texts: Callable[[], pa.StringArray],
+    ):
         self.keys = keys
         self.servers = servers  # u32, for the one peer that keeps a file a server
         self._make_texts = make_texts  # which no peer needs while the next mark is filled up to
@@ -51,7 +57,7 @@ def to_lines(texts: pa.StringArray) -> list[bytes]:
 def pack(keys: np.ndarray) -> list[bytes]:
     """Each u64 as eight bytes that sort as the numbers do."""
     raw = keys.astype(">u8").tobytes()
-    return [raw[start:start + 8] for start in range(0, len(raw), 8)]
+    return [raw[start : start + 8] for start in range(0, len(raw), 8)]
 
 
 def first_of_each(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -36,7 +36,9 @@ class Notes:
     grow_s: float = 0.0
     splits: int = 0
     peers: dict[str, dict] = field(default_factory=dict)  # name -> spent_s, known, and out: why
-    share: list = field(default_factory=lambda: [-1, 0.0])  # the cycle under way, and how many of its extracted URLs are known ones
+    share: list = field(
+        default_factory=lambda: [-1, 0.0]
+    )  # the cycle under way, and how many of its extracted URLs are known ones
 
 
 class Contest:
@@ -46,7 +48,9 @@ class Contest:
         self._notes_path = folder / "notes.json"
         self.notes = Notes(**json.loads(self._notes_path.read_text())) if self._notes_path.exists() else Notes()
         self.stream = Stream(course.shape)
-        self._played = -1  # the last cycle that the stream's counters have; saved with them, as they must not count one twice
+        self._played = (
+            -1
+        )  # the last cycle that the stream's counters have; saved with them, as they must not count one twice
         if (folder / "stream.npz").exists():
             self._played = int(self.stream.load(folder / "stream.npz")["cycle"])
         self.ours = Ours(folder / "ours", course.config)
@@ -104,7 +108,11 @@ class Contest:
         seconds: dict[str, float | None] = {}
         turned = None
         if not is_committed:
-            limit_s = time_limit(self.ours.parent_folder(plan), batch.keys, self.folder / "limit") if mark is not None else None
+            limit_s = (
+                time_limit(self.ours.parent_folder(plan), batch.keys, self.folder / "limit")
+                if mark is not None
+                else None
+            )
             turned = self.ours.turn(plan, stream, extracted, collected)
             new = self.ours.known() - known
             seconds = {"ours": turned.total_s, "step": turned.step_s, "limit": limit_s}
@@ -129,13 +137,21 @@ class Contest:
         server, number = (np.concatenate(parts) for parts in zip(*pieces))
         is_new = number >= self.stream.absorbed[server]
         news = np.unique(server[is_new].astype(np.uint64) << np.uint64(32) | number[is_new])
-        batch = Batch(self.stream.keys_of(server, number), server, partial(self.stream.urls_of, server, number),
-                      collected.key, partial(self.stream.urls_of, collected.server, collected.number))
+        batch = Batch(
+            self.stream.keys_of(server, number),
+            server,
+            partial(self.stream.urls_of, server, number),
+            collected.key,
+            partial(self.stream.urls_of, collected.server, collected.number),
+        )
         return batch, news
 
     def _slice(self, server: np.ndarray, number: np.ndarray, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
         """Of rows in the order of domain keys, those of [low, high)."""
-        begin, end = (bisect_left(range(len(server)), bound, key=lambda row: int(self.stream.domain_key[server[row]])) for bound in (low, high))
+        begin, end = (
+            bisect_left(range(len(server)), bound, key=lambda row: int(self.stream.domain_key[server[row]]))
+            for bound in (low, high)
+        )
         return server[begin:end], number[begin:end]
 
     def _seen_before(self, plan: Plan) -> int:
@@ -143,7 +159,9 @@ class Contest:
         log = self.ours.books.log
         if plan.generation is None:
             return 0
-        return next((entry.seen for entry in log.entries if entry and entry.generations.get(plan.block) == plan.generation), 0)
+        return next(
+            (entry.seen for entry in log.entries if entry and entry.generations.get(plan.block) == plan.generation), 0
+        )
 
     def _waiting(self) -> list[tuple[int, Path]]:
         return sorted((int(path.stem.partition("-")[2]), path) for path in self.folder.glob("waiting-*.npy"))
@@ -161,8 +179,17 @@ class Contest:
             shutil.rmtree(self._central.folder)
             self._central = None
 
-    def _note(self, plan: Plan, extracted: Urls, collected: Urls, turned: Turned | None, seconds: dict, mark: float | None,
-              made_s: float, batch_rows: int) -> None:
+    def _note(
+        self,
+        plan: Plan,
+        extracted: Urls,
+        collected: Urls,
+        turned: Turned | None,
+        seconds: dict,
+        mark: float | None,
+        made_s: float,
+        batch_rows: int,
+    ) -> None:
         low, high = interval(plan.block, plan.blocks)
         notes, log = self.notes, self.ours.books.log
         position = log.cycles[plan.cycle]
@@ -177,18 +204,37 @@ class Contest:
         if turned:
             notes.cycles.append([known, round(turned.total_s, 4)])
         if mark is not None:
-            notes.window.append({"seconds": seconds, "rss_mb": turned.rss_mb, "rss_with_files_mb": turned.rss_with_files_mb, "cpu_s": turned.cpu_s,
-                                 "rows": batch_rows, "parts_s": turned.parts_s, "known_share": self.stream.known_share})
+            notes.window.append(
+                {
+                    "seconds": seconds,
+                    "rss_mb": turned.rss_mb,
+                    "rss_with_files_mb": turned.rss_with_files_mb,
+                    "cpu_s": turned.cpu_s,
+                    "rows": batch_rows,
+                    "parts_s": turned.parts_s,
+                    "known_share": self.stream.known_share,
+                }
+            )
         if mark is not None and len(notes.window) >= self.course.limits.cycles:
             shares = self.field.share_merges(batch_rows)
             everything, live = self.ours.bytes_on_disk()
             before = max((row["cycles_played"] for row in notes.rows.values()), default=0)
-            since_s = [spent_s for _, spent_s in notes.cycles[before:]]  # medians of a few cycles pass over what is done once in many turns
+            since_s = [
+                spent_s for _, spent_s in notes.cycles[before:]
+            ]  # medians of a few cycles pass over what is done once in many turns
             notes.rows[f"{mark:g}"] = mark_row(notes.window, shares) | {
-                "ours_mean_s": round(sum(since_s) / len(since_s), 4), "ours_max_s": max(since_s), "cycles_played": len(notes.cycles),
-                "known": known, "blocks": self.ours.blocks, "largest_block_urls": self.ours.largest_block()[0],
-                "largest_block_servers": self.ours.largest_block()[1], "bytes_per_url": round(everything / known, 1),
-                "bytes_per_url_live": round(live / known, 1), "grow_s": round(notes.grow_s, 2), "splits": notes.splits}
+                "ours_mean_s": round(sum(since_s) / len(since_s), 4),
+                "ours_max_s": max(since_s),
+                "cycles_played": len(notes.cycles),
+                "known": known,
+                "blocks": self.ours.blocks,
+                "largest_block_urls": self.ours.largest_block()[0],
+                "largest_block_servers": self.ours.largest_block()[1],
+                "bytes_per_url": round(everything / known, 1),
+                "bytes_per_url_live": round(live / known, 1),
+                "grow_s": round(notes.grow_s, 2),
+                "splits": notes.splits,
+            }
             notes.window = []
             self.field.keep_within(self.course.limits.disk_bytes)
         self.stream.save(self.folder / "stream.npz", cycle=np.array(plan.cycle))
@@ -202,5 +248,9 @@ class Contest:
 
     def _tell(self, plan: Plan, known: int, seconds: dict, made_s: float) -> None:
         took = " ".join(f"{name} {spent_s:.2f}" for name, spent_s in seconds.items() if spent_s is not None)
-        print(f"{self.course.name}: cycle {plan.cycle} block {plan.block} of {plan.blocks}: {known / MILLION:.2f} million known; {took} s"
-              f" (made in {made_s:.1f} s)", file=sys.stderr, flush=True)
+        print(
+            f"{self.course.name}: cycle {plan.cycle} block {plan.block} of {plan.blocks}: {known / MILLION:.2f} million known; {took} s"
+            f" (made in {made_s:.1f} s)",
+            file=sys.stderr,
+            flush=True,
+        )

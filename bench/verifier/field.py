@@ -23,7 +23,9 @@ class Field:
         self._root, self._folder, self._limits, self._notes = root, folder, limits, notes
         self._peers: dict[str, Peer] = {}
         self._first = 0  # who begins: they take turns
-        self._own_s: dict[str, list[float]] = {}  # of peers that answer late: their batches of this window, without merges
+        self._own_s: dict[
+            str, list[float]
+        ] = {}  # of peers that answer late: their batches of this window, without merges
         for name in limits.peers:
             noted = notes.setdefault(name, {"spent_s": 0.0})
             if name == CENTRAL or "out" in noted:
@@ -35,11 +37,11 @@ class Field:
 
     def take(self, batch: Batch, new: int, known: int) -> dict[str, float]:
         """Seconds of each; one that passes its limits is out and its files are removed."""
-        batch.lines, batch.collected_lines  # made before any clock starts
+        _ = batch.lines, batch.collected_lines  # made before any clock starts
         names = list(self._peers)
         self._first += 1
         seconds = {}
-        for name in names[self._first % max(1, len(names)):] + names[:self._first % max(1, len(names))]:
+        for name in names[self._first % max(1, len(names)) :] + names[: self._first % max(1, len(names))]:
             peer = self._peers[name]
             began_s = time.perf_counter()
             found = peer.take(batch)

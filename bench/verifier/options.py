@@ -13,7 +13,9 @@ MARKS = (1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 350.0)  # millions known
 MILLION = 1_000_000
 CENTRAL = "central"  # ours with one block and growth off: Programs 6 and 7 of the thesis
 CRAWLS, THESIS = "crawls", "thesis"
-THESIS_BLOCKS = Blocks(first=10, servers_max=100_000, urls_max=1 << 40)  # N = 10, k = 100,000 servers a block, no bound on URLs
+THESIS_BLOCKS = Blocks(
+    first=10, servers_max=100_000, urls_max=1 << 40
+)  # N = 10, k = 100,000 servers a block, no bound on URLs
 UNBOUNDED = Blocks(first=1, servers_max=1 << 40, urls_max=1 << 40)
 
 
@@ -40,26 +42,88 @@ class Course:
 
 
 def add_options(parser: Parser) -> None:
-    parser.add_argument("--to", type=at_least(0.001), default=20.0, metavar="M", help="millions of known URLs to go to (default: 20; 350 is the full run)")
-    parser.add_argument("--at", type=read_marks, metavar="M,M", help="millions known to measure at (default: 1,5,10,20,50,100,200,350, up to --to)")
-    parser.add_argument("--cycle-urls", type=at_least(1_000), default=MILLION, metavar="N",
-                        help="URLs a cycle, a tenth of them collected, and servers (default: 1,000,000)")
-    parser.add_argument("--stream", choices=(CRAWLS, THESIS, "both"), default="both",
-                        help="7 of 10 known and our bounds; no repeats, N = 10, k = 100,000; or one after the other (default)")
-    parser.add_argument("--cycles", type=at_least(1), default=3, metavar="N", help="cycles measured at each mark (default: 3)")
-    parser.add_argument("--peers", type=read_peers, metavar="A,B", help=f"some of {','.join(PEERS)},{CENTRAL}, or none (default: all)")
-    parser.add_argument("--peer-seconds", type=at_least(0.1), default=60.0, metavar="S", help="a peer whose cycle takes longer is out (default: 60)")
-    parser.add_argument("--peer-minutes", type=at_least(0.1), default=60.0, metavar="M", help="and one that has taken so long in all (default: 60)")
-    parser.add_argument("--fill", action="store_true", help="between marks peers are filled in bulk, untimed, and take whole cycles only at marks")
-    parser.add_argument("--memory-mb", type=at_least(64), default=1024, metavar="MB", help="memory of each (default: 1024)")
-    parser.add_argument("--disk-gb", type=at_least(1.0), default=60.0, metavar="GB", help="disk for all together (default: 60)")
-    parser.add_argument("--folder", type=Path, default=Path("build/bench-verifier"), metavar="DIR",
-                        help="where it works, and goes on from when it was stopped (default: build/bench-verifier)")
+    parser.add_argument(
+        "--to",
+        type=at_least(0.001),
+        default=20.0,
+        metavar="M",
+        help="millions of known URLs to go to (default: 20; 350 is the full run)",
+    )
+    parser.add_argument(
+        "--at",
+        type=read_marks,
+        metavar="M,M",
+        help="millions known to measure at (default: 1,5,10,20,50,100,200,350, up to --to)",
+    )
+    parser.add_argument(
+        "--cycle-urls",
+        type=at_least(1_000),
+        default=MILLION,
+        metavar="N",
+        help="URLs a cycle, a tenth of them collected, and servers (default: 1,000,000)",
+    )
+    parser.add_argument(
+        "--stream",
+        choices=(CRAWLS, THESIS, "both"),
+        default="both",
+        help="7 of 10 known and our bounds; no repeats, N = 10, k = 100,000; or one after the other (default)",
+    )
+    parser.add_argument(
+        "--cycles", type=at_least(1), default=3, metavar="N", help="cycles measured at each mark (default: 3)"
+    )
+    parser.add_argument(
+        "--peers", type=read_peers, metavar="A,B", help=f"some of {','.join(PEERS)},{CENTRAL}, or none (default: all)"
+    )
+    parser.add_argument(
+        "--peer-seconds",
+        type=at_least(0.1),
+        default=60.0,
+        metavar="S",
+        help="a peer whose cycle takes longer is out (default: 60)",
+    )
+    parser.add_argument(
+        "--peer-minutes",
+        type=at_least(0.1),
+        default=60.0,
+        metavar="M",
+        help="and one that has taken so long in all (default: 60)",
+    )
+    parser.add_argument(
+        "--fill",
+        action="store_true",
+        help="between marks peers are filled in bulk, untimed, and take whole cycles only at marks",
+    )
+    parser.add_argument(
+        "--memory-mb", type=at_least(64), default=1024, metavar="MB", help="memory of each (default: 1024)"
+    )
+    parser.add_argument(
+        "--disk-gb", type=at_least(1.0), default=60.0, metavar="GB", help="disk for all together (default: 60)"
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=Path("build/bench-verifier"),
+        metavar="DIR",
+        help="where it works, and goes on from when it was stopped (default: build/bench-verifier)",
+    )
     parser.add_argument("--fresh", action="store_true", help="begin anew, also where the folder holds an earlier run")
-    parser.add_argument("--rate", action="store_true", help="print hours and pages a second over the life of a crawl (Tables 4.4 and 4.5)")
-    parser.add_argument("--stage-seconds", type=at_least(0.0), metavar="S", help="our other stages' seconds a cycle, for --rate (default: by measured rates)")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="where the plot goes (default: plot.svg in the folder)")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it works; its figures mean nothing")
+    parser.add_argument(
+        "--rate",
+        action="store_true",
+        help="print hours and pages a second over the life of a crawl (Tables 4.4 and 4.5)",
+    )
+    parser.add_argument(
+        "--stage-seconds",
+        type=at_least(0.0),
+        metavar="S",
+        help="our other stages' seconds a cycle, for --rate (default: by measured rates)",
+    )
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="where the plot goes (default: plot.svg in the folder)"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="tiny sizes, to see that it works; its figures mean nothing"
+    )
 
 
 def read_marks(text: str) -> tuple[float, ...]:
@@ -81,8 +145,15 @@ def read_peers(text: str) -> tuple[str, ...]:
 
 def chosen_courses(arguments) -> list[Course]:
     peers = (*PEERS, CENTRAL) if arguments.peers is None else arguments.peers
-    limits = Limits(peers, arguments.peer_seconds, arguments.peer_minutes * 60, arguments.memory_mb << 20, int(arguments.disk_gb * 1e9),
-                    arguments.fill, arguments.cycles)
+    limits = Limits(
+        peers,
+        arguments.peer_seconds,
+        arguments.peer_minutes * 60,
+        arguments.memory_mb << 20,
+        int(arguments.disk_gb * 1e9),
+        arguments.fill,
+        arguments.cycles,
+    )
     marks = arguments.at or tuple(mark for mark in MARKS if mark <= arguments.to) or (arguments.to,)
     urls, config, thesis = arguments.cycle_urls, Config(), THESIS_BLOCKS
     if arguments.quick:
@@ -92,6 +163,8 @@ def chosen_courses(arguments) -> list[Course]:
         limits = replace(limits, cycles=2)
     shape = Shape(servers=urls, collected=urls // 10, extracted=urls - urls // 10)
     crawls = Course(CRAWLS, shape, config, marks, limits)
-    alone = replace(limits, peers=tuple(name for name in peers if name == "drum"))  # the column beside Table 4.3 has VEUNI and DRUM
+    alone = replace(
+        limits, peers=tuple(name for name in peers if name == "drum")
+    )  # the column beside Table 4.3 has VEUNI and DRUM
     original = Course(THESIS, replace(shape, known_share=0.0), replace(config, blocks=thesis), marks, alone)
     return {CRAWLS: [crawls], THESIS: [original]}.get(arguments.stream, [crawls, original])

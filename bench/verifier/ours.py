@@ -10,12 +10,12 @@ from bench.processes import Child, run_child
 from bench.verifier.inputs import write_inputs
 from bench.verifier.stream import Stream, Urls
 from contract import names
-from contract.blocks import victim
+from contract.blocks import block_to_split
 from contract.config import Config
 from contract.crawl_folder import create
 from contract.plan import CRAWL, GROW, Plan, read_plan, write_plan
 from storage.publish import unpublish
-from supervise.books import Books
+from supervise.crawl_state import CrawlState
 from supervise.deletion import delete_superseded
 from supervise.turns import must_grow
 
@@ -34,7 +34,9 @@ class Turned:
     block: int
     total_s: float  # the process, wall
     cpu_s: float
-    step_s: float | None  # from the batch in memory until it is durable, as --times tells; none where the verifier does not tell
+    step_s: (
+        float | None
+    )  # from the batch in memory until it is durable, as --times tells; none where the verifier does not tell
     rss_mb: float  # the largest seen, of all its processes, without mapped files
     rss_with_files_mb: float
     parts_s: dict[str, float] = field(default_factory=dict)
@@ -48,7 +50,7 @@ class Ours:
         self.config = config
         self.can_grow = can_grow
         self.crawl = create(folder / "crawl", config.blocks.first, hash_seed=1)
-        self.books = Books(self.crawl)
+        self.crawl_state = CrawlState(self.crawl)
         self.grow_s = 0.0  # of all splits so far
         self.splits = 0
         self._told = folder / "times.json"
@@ -56,27 +58,27 @@ class Ours:
 
     @property
     def blocks(self) -> int:
-        return self.books.log.blocks
+        return self.crawl_state.log.blocks
 
     def known(self) -> int:
-        return sum(self.books.figures(block).get("known", 0) for block in range(self.blocks))
+        return sum(self.crawl_state.figures(block).get("known", 0) for block in range(self.blocks))
 
     def largest_block(self) -> tuple[int, int]:
         """URLs and servers of the blocks that have the most."""
-        figures = [self.books.figures(block) for block in range(self.blocks)]
+        figures = [self.crawl_state.figures(block) for block in range(self.blocks)]
         return max(one.get("known", 0) for one in figures), max(one.get("servers", 0) for one in figures)
 
     def begin(self) -> Plan:
         """The plan of the next turn, after a split where one is due; an open plan is gone on with."""
-        self.books.refresh()
-        for cycle in self.books.open_cycles():
+        self.crawl_state.refresh()
+        for cycle in self.crawl_state.open_cycles():
             plan = read_plan(self.crawl.path, cycle)
             if plan.kind == CRAWL:
                 return plan
             self._split(plan)
-        if self.can_grow and must_grow(self.books.views(), self.config.blocks):
-            self._split(self._plan(GROW, victim(self.blocks)))
-        view = min(self.books.views(), key=lambda view: (view.last_turn, view.block))
+        if self.can_grow and must_grow(self.crawl_state.views(), self.config.blocks):
+            self._split(self._plan(GROW, block_to_split(self.blocks)))
+        view = min(self.crawl_state.views(), key=lambda view: (view.last_turn, view.block))
         return self._plan(CRAWL, view.block)
 
     def turn(self, plan: Plan, stream: Stream, extracted: Urls, collected: Urls) -> Turned:
@@ -85,9 +87,9 @@ class Ours:
         unpublish(folder)
         write_inputs(folder, stream, plan, extracted, collected)
         turned = self._run(plan)
-        self.books.refresh()
+        self.crawl_state.refresh()
         unpublish(folder)
-        delete_superseded(self.books, self.config.blocks.keep_generations)
+        delete_superseded(self.crawl_state, self.config.blocks.keep_generations)
         return turned
 
     def bytes_on_disk(self) -> tuple[int, int]:
@@ -96,8 +98,8 @@ class Ours:
         live = 0
         texts: dict[str, int] = {}
         for block in range(self.blocks):
-            if (figures := self.books.figures(block)):
-                live += size_of(self.crawl.path / names.generation(block, self.books.log.generation(block)))
+            if figures := self.crawl_state.figures(block):
+                live += size_of(self.crawl.path / names.generation(block, self.crawl_state.log.generation(block)))
                 texts |= {name: text["bytes"] for name, text in figures.get("texts", {}).items()}
         return size_of(root), live + sum(texts.values())
 
@@ -106,20 +108,35 @@ class Ours:
         return None if plan.generation is None else self.crawl.path / names.generation(plan.block, plan.generation)
 
     def _plan(self, kind: str, block: int) -> Plan:
-        cycle = self.books.next_cycle()
-        plan = Plan(cycle, kind, block, self.blocks, self.books.log.generation(block), BEGAN_AT_MS + cycle * CYCLE_MS, self.config)
+        cycle = self.crawl_state.next_cycle()
+        plan = Plan(
+            cycle,
+            kind,
+            block,
+            self.blocks,
+            self.crawl_state.log.generation(block),
+            BEGAN_AT_MS + cycle * CYCLE_MS,
+            self.config,
+        )
         write_plan(self.crawl.path, plan)
         return plan
 
     def _split(self, plan: Plan) -> None:
         self.grow_s += self._run(plan).total_s
         self.splits += 1
-        self.books.refresh()
-        delete_superseded(self.books, self.config.blocks.keep_generations)
+        self.crawl_state.refresh()
+        delete_superseded(self.crawl_state, self.config.blocks.keep_generations)
 
     def _run(self, plan: Plan) -> Turned:
         self._told.unlink(missing_ok=True)
-        command = [VERIFIER, "--crawl", self.crawl.path, "--cycle", plan.cycle, *(["--times", self._told] if self._has_times else [])]
+        command = [
+            VERIFIER,
+            "--crawl",
+            self.crawl.path,
+            "--cycle",
+            plan.cycle,
+            *(["--times", self._told] if self._has_times else []),
+        ]
         child = Child(command, self.folder / "verifier.log", limit_s=LIMIT_S)
         largest = (0.0, 0.0)
         seen = threading.Event()

@@ -8,7 +8,9 @@ FETCHER_PAGES_PER_S, EXTRACTOR_PAGES_PER_S = 4_829, 2_000
 DRUM = "drum_s"
 
 
-def rates(cycles: Sequence[Sequence[float]], rows: dict[str, dict], pages: int, stages_s: float | None) -> dict[str, dict]:
+def rates(
+    cycles: Sequence[Sequence[float]], rows: dict[str, dict], pages: int, stages_s: float | None
+) -> dict[str, dict]:
     """For each mark: hours and pages a second up to it, ours and DRUM's, with the thesis's other stages and with ours.
 
     `cycles` has (known after it, seconds) of each cycle; DRUM's seconds are taken between its marks in proportion.
@@ -27,7 +29,10 @@ def rates(cycles: Sequence[Sequence[float]], rows: dict[str, dict], pages: int, 
         for name, spent_s in verifier_s.items():
             for words, other_s in (("thesis_stages", THESIS_OTHERS_S), ("our_stages", others_s)):
                 whole_s = spent_s + other_s * len(played)
-                line |= {f"{name}_hours_{words}": round(whole_s / 3600, 3), f"{name}_pages_per_s_{words}": round(pages * len(played) / whole_s, 1)}
+                line |= {
+                    f"{name}_hours_{words}": round(whole_s / 3600, 3),
+                    f"{name}_pages_per_s_{words}": round(pages * len(played) / whole_s, 1),
+                }
         table[mark] = line
     return table
 
@@ -44,10 +49,22 @@ def between(points: Sequence[tuple[float, float]], at: float) -> float:
 
 def rate_lines(table: dict[str, dict]) -> list[str]:
     lines = []
-    for words, title in (("thesis_stages", f"with {THESIS_OTHERS_S:.0f} s a cycle for the other stages (Tables 4.4 and 4.5)"),
-                         ("our_stages", "with our stages' own times")):
-        lines += [title, f"{'millions':>9}{'cycles':>8}{'ours h':>10}{'ours pages/s':>14}{'DRUM h':>10}{'DRUM pages/s':>14}"]
+    for words, title in (
+        ("thesis_stages", f"with {THESIS_OTHERS_S:.0f} s a cycle for the other stages (Tables 4.4 and 4.5)"),
+        ("our_stages", "with our stages' own times"),
+    ):
+        lines += [
+            title,
+            f"{'millions':>9}{'cycles':>8}{'ours h':>10}{'ours pages/s':>14}{'DRUM h':>10}{'DRUM pages/s':>14}",
+        ]
         for mark, line in table.items():
-            cells = [(line.get(f"{name}_{what}_{words}"), width) for name in ("ours", "drum") for what, width in (("hours", 10), ("pages_per_s", 14))]
-            lines.append(f"{mark:>9}{line['cycles']:>8}" + "".join(f"{cell:>{width},.2f}" if cell is not None else f"{'-':>{width}}" for cell, width in cells))
+            cells = [
+                (line.get(f"{name}_{what}_{words}"), width)
+                for name in ("ours", "drum")
+                for what, width in (("hours", 10), ("pages_per_s", 14))
+            ]
+            lines.append(
+                f"{mark:>9}{line['cycles']:>8}"
+                + "".join(f"{cell:>{width},.2f}" if cell is not None else f"{'-':>{width}}" for cell, width in cells)
+            )
     return lines

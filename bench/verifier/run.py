@@ -45,15 +45,30 @@ def measure_in(folder: Path, courses: list[Course], arguments) -> dict:
         figures |= {THESIS: rows} if course.name == THESIS else rows
         figures[f"{course.name}_peers"] = contest.notes.peers
         if arguments.rate:
-            figures[f"{course.name}_rate"] = rates(contest.notes.cycles, rows, course.shape.collected, arguments.stage_seconds)
+            figures[f"{course.name}_rate"] = rates(
+                contest.notes.cycles, rows, course.shape.collected, arguments.stage_seconds
+            )
             say(*rate_lines(figures[f"{course.name}_rate"]))
         if course.name == CRAWLS:
             figures |= goal_figures(rows)
-            say(*goal_lines(figures, [goal._replace(bound=arguments.memory_mb) if goal.key == "rss_mb" else goal for goal in GOALS]))
+            say(
+                *goal_lines(
+                    figures,
+                    [goal._replace(bound=arguments.memory_mb) if goal.key == "rss_mb" else goal for goal in GOALS],
+                )
+            )
     plot = arguments.plot or (None if arguments.quick else folder / "plot.svg")
     if plot:
-        plot.write_text(draw({course.name: figures.get(THESIS) if course.name == THESIS else {f"{mark:g}": figures[f"{mark:g}"] for mark in course.marks}
-                              for course in courses}))
+        plot.write_text(
+            draw(
+                {
+                    course.name: figures.get(THESIS)
+                    if course.name == THESIS
+                    else {f"{mark:g}": figures[f"{mark:g}"] for mark in course.marks}
+                    for course in courses
+                }
+            )
+        )
         plot.with_suffix(".txt").write_text("\n".join(lines) + "\n")
         print(f"plot: {plot}, table: {plot.with_suffix('.txt')}", flush=True)
     return figures
@@ -61,9 +76,11 @@ def measure_in(folder: Path, courses: list[Course], arguments) -> dict:
 
 def course_lines(course: Course, rows: dict, contest: Contest) -> list[str]:
     shape = course.shape
-    lines = [f"{course.name}: cycles of {shape.collected:,} collected and {shape.extracted:,} extracted URLs, {shape.known_share:.0%} of them known, "
-             f"{shape.servers:,} servers; N from {course.config.blocks.first}; seconds, medians of {course.limits.cycles} cycles from each mark on",
-             *table_lines(rows)]
+    lines = [
+        f"{course.name}: cycles of {shape.collected:,} collected and {shape.extracted:,} extracted URLs, {shape.known_share:.0%} of them known, "
+        f"{shape.servers:,} servers; N from {course.config.blocks.first}; seconds, medians of {course.limits.cycles} cycles from each mark on",
+        *table_lines(rows),
+    ]
     if course.name == THESIS:
         lines += thesis_lines(rows)
     if any(row["step_s"] is None for row in rows.values()):
@@ -71,9 +88,14 @@ def course_lines(course: Course, rows: dict, contest: Contest) -> list[str]:
     last = list(rows.values())[-1]
     for name, noted in contest.notes.peers.items():
         words = PEERS[name][2] if name in PEERS else "ours with one block, growth off (Programs 6 and 7)"
-        lines.append(f"  {name:13} {words}; {how_far(noted, last['known'])}" + (f"; {noted['disagrees']}" if "disagrees" in noted else ""))
-    lines.append(f"  growth: {contest.notes.splits} splits, {contest.notes.grow_s:.1f} s in all, not in the seconds above; the largest of {last['blocks']} blocks: "
-                 f"{last['largest_block_urls']:,} URLs, {last['largest_block_servers']:,} servers")
+        lines.append(
+            f"  {name:13} {words}; {how_far(noted, last['known'])}"
+            + (f"; {noted['disagrees']}" if "disagrees" in noted else "")
+        )
+    lines.append(
+        f"  growth: {contest.notes.splits} splits, {contest.notes.grow_s:.1f} s in all, not in the seconds above; the largest of {last['blocks']} blocks: "
+        f"{last['largest_block_urls']:,} URLs, {last['largest_block_servers']:,} servers"
+    )
     return lines
 
 
@@ -88,7 +110,9 @@ def how_far(noted: dict, known: int) -> str:
 def open_work_folder(folder: Path, courses: list[Course], is_fresh: bool) -> None:
     """Ours, empty or new; one of another stream's shape is not gone on with."""
     sign = folder / SIGN
-    about = json.dumps({course.name: [repr(course.shape), repr(course.config.blocks), course.limits.fill] for course in courses})
+    about = json.dumps(
+        {course.name: [repr(course.shape), repr(course.config.blocks), course.limits.fill] for course in courses}
+    )
     told = json.loads(sign.read_text()) if sign.exists() else {}
     if folder.exists() and any(folder.iterdir()) and not sign.exists():
         raise Usage(f"{folder} holds other files: name an empty or a new folder with --folder")
@@ -96,6 +120,8 @@ def open_work_folder(folder: Path, courses: list[Course], is_fresh: bool) -> Non
         shutil.rmtree(folder)
         told = {}
     if any(told[name] != shape for name, shape in json.loads(about).items() if name in told):
-        raise Usage(f"{folder} holds a run with another stream, bounds or --fill: take --fresh to begin anew, or another --folder")
+        raise Usage(
+            f"{folder} holds a run with another stream, bounds or --fill: take --fresh to begin anew, or another --folder"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     sign.write_text(json.dumps({**told, **json.loads(about)}))

@@ -77,16 +77,20 @@ class Stream:
         """The URLs that the pages of this cycle lead to; counts the new ones. `known_share` is for a cycle unlike the others."""
         shape = self.shape
         random = np.random.Generator(np.random.PCG64([shape.seed, cycle]))
-        again, times = self._draw_known(random, round(shape.extracted * (shape.known_share if known_share is None else known_share)))
+        again, times = self._draw_known(
+            random, round(shape.extracted * (shape.known_share if known_share is None else known_share))
+        )
         self.known_share = len(again) / shape.extracted
         fresh = np.bincount(self._draw_servers(random, shape.extracted - len(again)), minlength=shape.servers)
         server = np.repeat(np.arange(shape.servers, dtype=np.uint32), fresh)
         ends = np.cumsum(fresh)
         number = np.arange(len(server)) - np.repeat(ends - fresh, fresh) + self.counts[server]
         self.counts += fresh.astype(np.uint32)
-        return self._urls(np.concatenate([(again >> np.uint64(32)).astype(np.uint32), server]),
-                          np.concatenate([again.astype(np.uint32), number.astype(np.uint32)]),
-                          np.concatenate([times.astype(np.uint32), np.ones(len(server), np.uint32)]))
+        return self._urls(
+            np.concatenate([(again >> np.uint64(32)).astype(np.uint32), server]),
+            np.concatenate([again.astype(np.uint32), number.astype(np.uint32)]),
+            np.concatenate([times.astype(np.uint32), np.ones(len(server), np.uint32)]),
+        )
 
     def collect(self, low: int, high: int) -> Urls:
         """The next uncollected URLs of the block of domain keys [low, high), as evenly over its servers as they have them."""

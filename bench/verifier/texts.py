@@ -6,9 +6,43 @@ import pyarrow.compute as pc
 
 WORDS = 4096
 FIRST_LETTERS, LAST_LETTERS = "bcdfglmnprstvz", "aeiou"
-SUFFIXES = (".com", ".com.br", ".org", ".net", ".de", ".co.uk", ".info", ".edu", ".gov.br", ".fr", ".io", ".it", ".nl", ".pl", ".eu", ".es")
+SUFFIXES = (
+    ".com",
+    ".com.br",
+    ".org",
+    ".net",
+    ".de",
+    ".co.uk",
+    ".info",
+    ".edu",
+    ".gov.br",
+    ".fr",
+    ".io",
+    ".it",
+    ".nl",
+    ".pl",
+    ".eu",
+    ".es",
+)
 HOSTS = ("www", "www", "www", "www", "www", "m", "pt", "web")
-SUBDOMAINS = ("blog", "news", "shop", "forum", "docs", "wiki", "loja", "portal", "static", "help", "my", "old", "img", "en", "app", "mail")
+SUBDOMAINS = (
+    "blog",
+    "news",
+    "shop",
+    "forum",
+    "docs",
+    "wiki",
+    "loja",
+    "portal",
+    "static",
+    "help",
+    "my",
+    "old",
+    "img",
+    "en",
+    "app",
+    "mail",
+)
 ENDINGS = ("", "", ".html", ".html", ".htm", ".php", "/", ".aspx")
 SHARED_BY = (256, 16)  # how many neighbouring numbers of a server share a first folder, and a second
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
@@ -33,13 +67,28 @@ class Texts:
         """The URL of each pair; `key` (u64) is the pair's, from which words are picked. Equal pairs have equal texts."""
         number = number.astype(np.uint64)
         with np.errstate(over="ignore"):
-            folders = [((server.astype(np.uint64) << np.uint64(32)) + number // np.uint64(shared) + np.uint64(shared << 28)) * SPREAD for shared in SHARED_BY]
+            folders = [
+                ((server.astype(np.uint64) << np.uint64(32)) + number // np.uint64(shared) + np.uint64(shared << 28))
+                * SPREAD
+                for shared in SHARED_BY
+            ]
         digits = pc.cast(pa.array(number * np.uint64(16) + (key & np.uint64(15))), pa.string())
         return pc.binary_join_element_wise(
-            pc.binary_join_element_wise(self.servers.take(pa.array(server)), self._word(folders[0] >> np.uint64(50)),
-                                        self._word(folders[1] >> np.uint64(50)), "/"),
-            "/", self._word(key >> np.uint64(50)), "-", self._word(key >> np.uint64(36)), "-", digits,
-            self._endings.take(pa.array(key >> np.uint64(33) & np.uint64(7))), "")
+            pc.binary_join_element_wise(
+                self.servers.take(pa.array(server)),
+                self._word(folders[0] >> np.uint64(50)),
+                self._word(folders[1] >> np.uint64(50)),
+                "/",
+            ),
+            "/",
+            self._word(key >> np.uint64(50)),
+            "-",
+            self._word(key >> np.uint64(36)),
+            "-",
+            digits,
+            self._endings.take(pa.array(key >> np.uint64(33) & np.uint64(7))),
+            "",
+        )
 
     def _word(self, number: np.ndarray) -> pa.StringArray:
         return self._words.take(pa.array(number % np.uint64(WORDS)))
@@ -48,14 +97,22 @@ class Texts:
         """Scheme and host of each server; the first server of a domain is its main one, the others are subdomains."""
         server = np.arange(servers, dtype=np.uint64)
         domain = server % np.uint64(domains)
-        place = domain * np.uint64(10_368_889) % np.uint64(WORDS**2)  # odd times a power of two: no two domains have one place
+        place = (
+            domain * np.uint64(10_368_889) % np.uint64(WORDS**2)
+        )  # odd times a power of two: no two domains have one place
         picked = domain * SPREAD
         main = pa.array(HOSTS).take(pa.array(picked >> np.uint64(61)))
         turn = server // np.uint64(domains)
         other = pa.array(SUBDOMAINS).take(pa.array((picked >> np.uint64(40)) % np.uint64(16)))
-        other = pc.if_else(pa.array(turn > 1), pc.binary_join_element_wise(other, pc.cast(pa.array(turn), pa.string()), ""), other)
+        other = pc.if_else(
+            pa.array(turn > 1), pc.binary_join_element_wise(other, pc.cast(pa.array(turn), pa.string()), ""), other
+        )
         return pc.binary_join_element_wise(
             pc.if_else(pa.array(picked >> np.uint64(57) & np.uint64(1) == 1), "http://", "https://"),
-            pc.if_else(pa.array(turn == 0), main, other), ".",
-            self._word(place % np.uint64(WORDS)), self._word(place // np.uint64(WORDS)),
-            pa.array(SUFFIXES).take(pa.array((picked >> np.uint64(30)) % np.uint64(16))), "")
+            pc.if_else(pa.array(turn == 0), main, other),
+            ".",
+            self._word(place % np.uint64(WORDS)),
+            self._word(place // np.uint64(WORDS)),
+            pa.array(SUFFIXES).take(pa.array((picked >> np.uint64(30)) % np.uint64(16))),
+            "",
+        )

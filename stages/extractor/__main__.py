@@ -37,7 +37,7 @@ Example:
 import gc
 import sys
 from collections.abc import Callable, Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -65,7 +65,13 @@ from storage.tables import read_table, write_table
 
 NAME = names.EXTRACTOR
 TABLES = (
-    names.COLLECTED, names.METADATA, names.FAILURES, names.EXTRACTED, names.LINKS, names.TARGETS, names.REJECTED,
+    names.COLLECTED,
+    names.METADATA,
+    names.FAILURES,
+    names.EXTRACTED,
+    names.LINKS,
+    names.TARGETS,
+    names.REJECTED,
     names.SERVERS,
 )
 DATED_WITHIN_RECORDS = 100  # a file that has no date up to there has none
@@ -75,7 +81,9 @@ Drop = Callable[[PageFile, Damaged], None]  # what is done with a damaged file
 
 def main() -> int:
     parser = make_parser(NAME, __doc__)
-    parser.add_argument("pages", nargs="?", type=Path, metavar="PAGES", help="pages without a crawl, instead of a cycle's")
+    parser.add_argument(
+        "pages", nargs="?", type=Path, metavar="PAGES", help="pages without a crawl, instead of a cycle's"
+    )
     parser.add_argument("--cycle", type=int, metavar="ID", help="the cycle whose pages are read")
     parser.add_argument("--out", type=Path, metavar="DIR2", help="write here, not into the crawl folder or PAGES")
     add_configuration(parser)
@@ -123,12 +131,23 @@ def extract_cycle(crawl: CrawlFolder, plan: Plan, out: Path | None) -> None:
     extraction = None
     year = year_of(plan.now_ms)
     while extraction is None:
-        extraction = extract_whole(whole, Extraction(plan.config, keys, depths, servers, cash), partial(Reading, plan.config, keys, depths, year), drop,
-                                   plan.config.extractor)
-    publish(out or cycle / NAME, extraction, len(named) - len(whole), {
-        "cycle": plan.cycle, "config_digest": plan.config.digest(),
-        "inputs": describe_inputs(scheduler, crawl.path) | describe_inputs(fetcher, crawl.path),
-    })
+        extraction = extract_whole(
+            whole,
+            Extraction(plan.config, keys, depths, servers, cash),
+            partial(Reading, plan.config, keys, depths, year),
+            drop,
+            plan.config.extractor,
+        )
+    publish(
+        out or cycle / NAME,
+        extraction,
+        len(named) - len(whole),
+        {
+            "cycle": plan.cycle,
+            "config_digest": plan.config.digest(),
+            "inputs": describe_inputs(scheduler, crawl.path) | describe_inputs(fetcher, crawl.path),
+        },
+    )
 
 
 def is_whole(file: PageFile, drop: Drop) -> bool:
@@ -140,7 +159,9 @@ def is_whole(file: PageFile, drop: Drop) -> bool:
     return True
 
 
-def extract_whole(files: list[PageFile], extraction: Extraction, make_reading: MakeReading, drop: Drop, limits: Extractor) -> Extraction | None:
+def extract_whole(
+    files: list[PageFile], extraction: Extraction, make_reading: MakeReading, drop: Drop, limits: Extractor
+) -> Extraction | None:
     """Takes all records of the files; where one is not whole its file is dropped from the list, and nothing is given.
 
     A file counts wholly or not at all, so that a rerun, which does not find it any more, writes the same bytes.
@@ -152,7 +173,9 @@ def extract_whole(files: list[PageFile], extraction: Extraction, make_reading: M
     return extraction
 
 
-def take_files(files: list[PageFile], extraction: Extraction, make_reading: MakeReading, limits: Extractor) -> Iterator[tuple[PageFile, Damaged]]:
+def take_files(
+    files: list[PageFile], extraction: Extraction, make_reading: MakeReading, limits: Extractor
+) -> Iterator[tuple[PageFile, Damaged]]:
     """Takes the records of the files; gives those that are not whole, whose records up to there were taken."""
     progress = Progress(NAME)
 
@@ -182,7 +205,7 @@ def take_files(files: list[PageFile], extraction: Extraction, make_reading: Make
 
 
 def year_of(at_ms: int) -> int:
-    return datetime.fromtimestamp(at_ms / 1000, timezone.utc).year
+    return datetime.fromtimestamp(at_ms / 1000, UTC).year
 
 
 def first_year(files: list[PageFile]) -> int:
@@ -207,7 +230,9 @@ def extract_pages(pages: Path, out: Path | None, config: Config) -> None:
     keys = Keys(0)
     extraction = Extraction(config, keys, None, None)
     damaged = set()
-    for file, damage in take_files(files, extraction, partial(Reading, config, keys, None, first_year(files)), config.extractor):
+    for file, damage in take_files(
+        files, extraction, partial(Reading, config, keys, None, first_year(files)), config.extractor
+    ):
         damaged.add(file.name)
         say(f"{damage}; the records that are whole up to there are used")
     for file in files:
@@ -218,14 +243,26 @@ def extract_pages(pages: Path, out: Path | None, config: Config) -> None:
                 damaged.add(file.name)
                 say(f"{damage}; its records are used")
     if not extraction.has_taken:
-        raise BadInput(f"{pages}: expected WARC records, each compressed by itself (.warc.gz, .warc.zst), found none; recompress other files, "
-                       "as with `warcio recompress FILE FILE.warc.gz`")
-    books = publish(out, extraction, len(damaged), {
-        "config_digest": config.digest(), "inputs": {file.name: describe(file.path) for file in files if file.path.exists()},
-    })
-    print(f"{out}: {count(books['listed'], 'URL')}: {books['answered']:,} answered, {books['failed']:,} failed, {books['refused']:,} refused")
-    print(f"{count(books['pages_parsed'], 'page')} parsed, {count(books['link_occurrences'], 'link')}, {books['followed']:,} followed,"
-          f" to {count(books['extracted_rows'], 'URL')}")
+        raise BadInput(
+            f"{pages}: expected WARC records, each compressed by itself (.warc.gz, .warc.zst), found none; recompress other files, "
+            "as with `warcio recompress FILE FILE.warc.gz`"
+        )
+    books = publish(
+        out,
+        extraction,
+        len(damaged),
+        {
+            "config_digest": config.digest(),
+            "inputs": {file.name: describe(file.path) for file in files if file.path.exists()},
+        },
+    )
+    print(
+        f"{out}: {count(books['listed'], 'URL')}: {books['answered']:,} answered, {books['failed']:,} failed, {books['refused']:,} refused"
+    )
+    print(
+        f"{count(books['pages_parsed'], 'page')} parsed, {count(books['link_occurrences'], 'link')}, {books['followed']:,} followed,"
+        f" to {count(books['extracted_rows'], 'URL')}"
+    )
 
 
 def is_text(name: str) -> bool:

@@ -41,8 +41,12 @@ class AnswerReader:
         self._agent = config.fetcher.agent.lower()
         self._wanted = frozenset((HTML, *config.extractor.documents))
         self._html_options = html.Options(
-            self._agent, config.extractor.lazy_attributes, "inline_scripts" in self._wanted,
-            config.extractor.anchor_text, config.extractor.near_duplicates, "inline_styles" in self._wanted,
+            self._agent,
+            config.extractor.lazy_attributes,
+            "inline_scripts" in self._wanted,
+            config.extractor.anchor_text,
+            config.extractor.near_duplicates,
+            "inline_styles" in self._wanted,
         )
 
     def read(self, url: str, message: HttpMessage, *, is_poison: str = "", is_truncated: bool = False) -> Answer:
@@ -81,8 +85,18 @@ class AnswerReader:
             body_trouble = join_words(TRUNCATED, body_trouble if body_trouble != BROKEN else "")
         trouble = join_words(body_trouble, failure, document.trouble if content else "")
         location = location_of(message.status, headers)
-        return Answer(kind, charset, content, "" if failure else name, document, links, location, trouble,
-                      headers.get("etag", ("",))[0], headers.get("last-modified", ("",))[0])
+        return Answer(
+            kind,
+            charset,
+            content,
+            "" if failure else name,
+            document,
+            links,
+            location,
+            trouble,
+            headers.get("etag", ("",))[0],
+            headers.get("last-modified", ("",))[0],
+        )
 
     def _read_document(self, name: str, content: bytes, charset: str) -> Document:
         if name == HTML:
@@ -113,7 +127,18 @@ def join(text: str, url: str) -> str:
 
 def read_head(message: HttpMessage) -> Answer:
     """What the head of an answer alone tells: of a revisit, whose body lies with an earlier record."""
-    return Answer(kind_of(message.get("content-type")), "", b"", "", Document(), (), "", "", message.get("etag"), message.get("last-modified"))
+    return Answer(
+        kind_of(message.get("content-type")),
+        "",
+        b"",
+        "",
+        Document(),
+        (),
+        "",
+        "",
+        message.get("etag"),
+        message.get("last-modified"),
+    )
 
 
 def kind_of(content_type: str) -> str:

@@ -34,24 +34,33 @@ LABELS = {
     "iso-8859-4": "csisolatin4 iso-8859-4 iso-ir-110 iso8859-4 iso88594 iso_8859-4 iso_8859-4:1988 l4 latin4",
     "iso-8859-5": "csisolatincyrillic cyrillic iso-8859-5 iso-ir-144 iso8859-5 iso88595 iso_8859-5 iso_8859-5:1988",
     "iso-8859-6": "arabic asmo-708 csiso88596e csiso88596i csisolatinarabic ecma-114 iso-8859-6 iso-8859-6-e iso-8859-6-i"
-                  " iso-ir-127 iso8859-6 iso88596 iso_8859-6 iso_8859-6:1987",
+    " iso-ir-127 iso8859-6 iso88596 iso_8859-6 iso_8859-6:1987",
     "iso-8859-7": "csisolatingreek ecma-118 elot_928 greek greek8 iso-8859-7 iso-ir-126 iso8859-7 iso88597 iso_8859-7"
-                  " iso_8859-7:1987 sun_eu_greek",
+    " iso_8859-7:1987 sun_eu_greek",
     "iso-8859-8": "csiso88598e csisolatinhebrew hebrew iso-8859-8 iso-8859-8-e iso-ir-138 iso8859-8 iso88598 iso_8859-8"
-                  " iso_8859-8:1988 visual csiso88598i iso-8859-8-i logical",
+    " iso_8859-8:1988 visual csiso88598i iso-8859-8-i logical",
     "iso-8859-10": "csisolatin6 iso-8859-10 iso-ir-157 iso8859-10 iso885910 l6 latin6",
-    "iso-8859-13": "iso-8859-13 iso8859-13 iso885913", "iso-8859-14": "iso-8859-14 iso8859-14 iso885914",
-    "iso-8859-15": "csisolatin9 iso-8859-15 iso8859-15 iso885915 iso_8859-15 l9", "iso-8859-16": "iso-8859-16",
-    "koi8-r": "cskoi8r koi koi8 koi8-r koi8_r", "koi8-u": "koi8-ru koi8-u", "macintosh": "csmacintosh mac macintosh x-mac-roman",
+    "iso-8859-13": "iso-8859-13 iso8859-13 iso885913",
+    "iso-8859-14": "iso-8859-14 iso8859-14 iso885914",
+    "iso-8859-15": "csisolatin9 iso-8859-15 iso8859-15 iso885915 iso_8859-15 l9",
+    "iso-8859-16": "iso-8859-16",
+    "koi8-r": "cskoi8r koi koi8 koi8-r koi8_r",
+    "koi8-u": "koi8-ru koi8-u",
+    "macintosh": "csmacintosh mac macintosh x-mac-roman",
     "windows-874": "dos-874 iso-8859-11 iso8859-11 iso885911 tis-620 windows-874",
-    **{f"windows-{number}": f"cp{number} windows-{number} x-cp{number}" for number in (1250, 1251, 1253, 1255, 1256, 1257, 1258)},
+    **{
+        f"windows-{number}": f"cp{number} windows-{number} x-cp{number}"
+        for number in (1250, 1251, 1253, 1255, 1256, 1257, 1258)
+    },
     WINDOWS_1252: "ansi_x3.4-1968 ascii cp1252 cp819 csisolatin1 ibm819 iso-8859-1 iso-ir-100 iso8859-1 iso88591 iso_8859-1"
-                  " iso_8859-1:1987 l1 latin1 us-ascii windows-1252 x-cp1252",
+    " iso_8859-1:1987 l1 latin1 us-ascii windows-1252 x-cp1252",
     "windows-1254": "cp1254 csisolatin5 iso-8859-9 iso-ir-148 iso8859-9 iso88599 iso_8859-9 iso_8859-9:1989 l5 latin5"
-                    " windows-1254 x-cp1254",
-    "x-mac-cyrillic": "x-mac-cyrillic x-mac-ukrainian", "gb18030": "gb18030",
+    " windows-1254 x-cp1254",
+    "x-mac-cyrillic": "x-mac-cyrillic x-mac-ukrainian",
+    "gb18030": "gb18030",
     "gbk": "chinese csgb2312 csiso58gb231280 gb2312 gb_2312 gb_2312-80 gbk iso-ir-58 x-gbk",
-    "big5": "big5 big5-hkscs cn-big5 csbig5 x-x-big5", "euc-jp": "cseucpkdfmtjapanese euc-jp x-euc-jp",
+    "big5": "big5 big5-hkscs cn-big5 csbig5 x-x-big5",
+    "euc-jp": "cseucpkdfmtjapanese euc-jp x-euc-jp",
     "iso-2022-jp": "csiso2022jp iso-2022-jp",
     "shift_jis": "csshiftjis ms932 ms_kanji shift-jis shift_jis sjis windows-31j x-sjis",
     "euc-kr": "cseuckr csksc56011987 euc-kr iso-ir-149 korean ks_c_5601-1987 ks_c_5601-1989 ksc5601 ksc_5601 windows-949",
@@ -63,7 +72,12 @@ LABELS = {
 _NAMES = {label: name for name, labels in LABELS.items() for label in labels.split()}
 
 _CODECS_OF_UNICODE = {UTF_8: "utf-8", UTF_16LE: "utf-16-le", UTF_16BE: "utf-16-be"}
-_WITHOUT_QUERY = (UTF_8, UTF_16LE, UTF_16BE, REPLACEMENT)  # whose output encoding (4.3) is UTF-8, as the URL parser has it
+_WITHOUT_QUERY = (
+    UTF_8,
+    UTF_16LE,
+    UTF_16BE,
+    REPLACEMENT,
+)  # whose output encoding (4.3) is UTF-8, as the URL parser has it
 
 # Where Python's codecs of one byte a character have another name, and where the standard's tables differ from theirs.
 _CODECS = {"windows-874": "cp874", "macintosh": "mac-roman", "x-mac-cyrillic": "mac-cyrillic"}
@@ -72,14 +86,33 @@ _DIFFERENCES = {"koi8-u": {0xAE: "ў", 0xBE: "Ў"}, "windows-1255": {0xCA: "\u05
 # What chardet may answer, by its names: the encodings that browsers detect. Where non-ASCII bytes stand alone among ASCII
 # letters the script is Latin, and the others are not asked: chardet takes Italian for Cyrillic else.
 _LATIN = {
-    "cp1252": WINDOWS_1252, "cp1250": "windows-1250", "cp1254": "windows-1254", "cp1257": "windows-1257", "cp1258": "windows-1258",
+    "cp1252": WINDOWS_1252,
+    "cp1250": "windows-1250",
+    "cp1254": "windows-1254",
+    "cp1257": "windows-1257",
+    "cp1258": "windows-1258",
     "iso8859-2": "iso-8859-2",
 }
 _ANY = {
-    **_LATIN, "cp1251": "windows-1251", "cp1253": "windows-1253", "cp1255": "windows-1255", "cp1256": "windows-1256",
-    "cp874": "windows-874", "cp866": "ibm866", "koi8-r": "koi8-r", "koi8-u": "koi8-u", "iso8859-5": "iso-8859-5",
-    "iso8859-6": "iso-8859-6", "iso8859-7": "iso-8859-7", "iso8859-8": "iso-8859-8", "cp932": "shift_jis",
-    "shift_jis_2004": "shift_jis", "euc_jis_2004": "euc-jp", "cp949": "euc-kr", "gb18030": "gb18030", "big5hkscs": "big5",
+    **_LATIN,
+    "cp1251": "windows-1251",
+    "cp1253": "windows-1253",
+    "cp1255": "windows-1255",
+    "cp1256": "windows-1256",
+    "cp874": "windows-874",
+    "cp866": "ibm866",
+    "koi8-r": "koi8-r",
+    "koi8-u": "koi8-u",
+    "iso8859-5": "iso-8859-5",
+    "iso8859-6": "iso-8859-6",
+    "iso8859-7": "iso-8859-7",
+    "iso8859-8": "iso-8859-8",
+    "cp932": "shift_jis",
+    "shift_jis_2004": "shift_jis",
+    "euc_jis_2004": "euc-jp",
+    "cp949": "euc-kr",
+    "gb18030": "gb18030",
+    "big5hkscs": "big5",
 }
 
 _BOMS = ((codecs.BOM_UTF8, UTF_8), (codecs.BOM_UTF16_LE, UTF_16LE), (codecs.BOM_UTF16_BE, UTF_16BE))
@@ -95,7 +128,9 @@ _ASCII = bytes(range(0x80))
 _NON_ASCII = re.compile(r"[^\x00-\x7f]++")
 _BREAKS = str.maketrans("", "", "\t\n\r")  # which the URL parser drops, as it drops the following at the end
 _BLANKS = bytes(range(0x21)).decode("ascii")
-_IN_QUERY = re.compile(rb"[^!$-&(-;=?-~]")  # what the query percent-encode set (URL standard 1.3) holds, of special schemes
+_IN_QUERY = re.compile(
+    rb"[^!$-&(-;=?-~]"
+)  # what the query percent-encode set (URL standard 1.3) holds, of special schemes
 
 
 def encoding_of(label: str) -> str:
@@ -112,9 +147,9 @@ def choose_charset(body: bytes, content_type: str, *, has_markup: bool) -> str:
     if declared and (name := encoding_of(declared[1])):
         return name
     kind = content_type.partition(";")[0].strip().lower()
-    if has_markup or kind.endswith("xml") or kind == "text/css":
-        if name := declared_inside(body, kind):
-            return name
+    says_inside = has_markup or kind.endswith("xml") or kind == "text/css"
+    if says_inside and (name := declared_inside(body, kind)):
+        return name
     return UTF_8 if is_utf_8(body) else detect_charset(body)
 
 
@@ -131,7 +166,7 @@ def declared_inside(body: bytes, kind: str = "") -> str:
 
 
 def declared_by_xml(start: bytes) -> str:
-    return first_encoding(_XML.findall(start[:start.find(b">") + 1]))
+    return first_encoding(_XML.findall(start[: start.find(b">") + 1]))
 
 
 def declared_by_meta(start: bytes) -> str:
@@ -163,7 +198,7 @@ def detect_charset(body: bytes) -> str:
     first = _HIGH.search(body)
     if not first:
         return WINDOWS_1252
-    window = body[first.start():first.start() + SAMPLE_MARKUP_BYTES]
+    window = body[first.start() : first.start() + SAMPLE_MARKUP_BYTES]
     sample = _TAG.sub(b" ", window)[:SAMPLE_BYTES]
     high_bytes = len(sample.translate(None, _ASCII))
     if high_bytes < HIGH_BYTES_MIN:
@@ -172,7 +207,9 @@ def detect_charset(body: bytes) -> str:
     candidates = _LATIN if is_latin else _ANY
     try:
         answer = chardet.detect(sample, compat_names=False, include_encodings=candidates)["encoding"]
-    except Exception:  # its answer is a guess at best: a page that it fails on is read like one that it knows nothing of
+    except (
+        Exception
+    ):  # its answer is a guess at best: a page that it fails on is read like one that it knows nothing of
         answer = None
     return candidates.get(answer, WINDOWS_1252)
 

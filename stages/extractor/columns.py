@@ -27,7 +27,9 @@ class Rows:
 
     def table(self) -> pa.Table:
         """The rows in the order of every table keyed by URL; equal keys, if ever, in the order they came."""
-        arrays = [pa.array(list(map(itemgetter(place), self._rows)), field.type) for place, field in enumerate(self._schema)]
+        arrays = [
+            pa.array(list(map(itemgetter(place), self._rows)), field.type) for place, field in enumerate(self._schema)
+        ]
         return sort_by(pa.table(arrays, schema=self._schema), self._order)
 
 
@@ -35,7 +37,9 @@ class LinkRows:
     """The links of a cycle: one row a page and target; text is kept once for each URL that is needed. Once the first table is asked for, none is added."""
 
     def __init__(self):
-        self._pages: list[tuple[int, int, int, int]] = []  # from_key, depth of the targets, rows, cash to hand on; rows follow each other
+        self._pages: list[
+            tuple[int, int, int, int]
+        ] = []  # from_key, depth of the targets, rows, cash to hand on; rows follow each other
         self._pieces: list[Links] = []
         self._urls: dict[int, str] = {}
 
@@ -47,7 +51,9 @@ class LinkRows:
         links.urls = {}
 
     def _column(self, name: str, dtype: type) -> np.ndarray:
-        return np.concatenate([np.empty(0, dtype), *(np.frombuffer(getattr(piece, name), dtype) for piece in self._pieces)])
+        return np.concatenate(
+            [np.empty(0, dtype), *(np.frombuffer(getattr(piece, name), dtype) for piece in self._pieces)]
+        )
 
     @cached_property
     def _to_key(self) -> np.ndarray:
@@ -75,9 +81,14 @@ class LinkRows:
         anchors = [anchor for piece in self._pieces for anchor in piece.anchors]
         from_key = self._of_pages(0, np.uint64)
         columns = {
-            "from_key": from_key[self._page_of_rows], "to_key": self._to_key, "kinds": self._column("kinds", np.uint32),
-            "nofollow": self._column("nofollow", bool), "followed": self._followed,
-            "anchor": pa.array(anchors, pa.string()) if anchors else pa.repeat(pa.scalar("", pa.string()), len(self._to_key)),
+            "from_key": from_key[self._page_of_rows],
+            "to_key": self._to_key,
+            "kinds": self._column("kinds", np.uint32),
+            "nofollow": self._column("nofollow", bool),
+            "followed": self._followed,
+            "anchor": pa.array(anchors, pa.string())
+            if anchors
+            else pa.repeat(pa.scalar("", pa.string()), len(self._to_key)),
         }
         rank_of_pages = np.unique(from_key, return_inverse=True)[1]
         order = self._by_target
@@ -89,7 +100,9 @@ class LinkRows:
     def targets(self) -> pa.Table:
         """Alvos: key and text of the targets that UrlsExtraidas does not have, each once, by key."""
         keys = np.setdiff1d(self._to_key, self._to_key[self._followed])
-        return pa.table({"key": keys, "url": pa.array([self._urls[key] for key in keys.tolist()], pa.string())}, schema=TARGETS)
+        return pa.table(
+            {"key": keys, "url": pa.array([self._urls[key] for key in keys.tolist()], pa.string())}, schema=TARGETS
+        )
 
     @cached_property
     def _followed_of_pages(self) -> np.ndarray:
@@ -115,12 +128,18 @@ class LinkRows:
         depth, cash = self._of_pages(1, np.uint8)[page], self._shares[page]
         urls = [self._urls[key] for key in url_key.tolist()]
         servers = [keys.server(server_of(url)) for url in urls]
-        table = pa.table({
-            "domain_key": np.array([server.domain_key for server in servers], np.uint64), "url_key": url_key,
-            "server_key": np.array([server.key for server in servers], np.uint64), "url": pa.array(urls, pa.string()),
-            "depth": np.minimum.reduceat(depth, starts) if len(starts) else depth,
-            "links_in": np.diff(np.append(starts, len(rows))).astype(np.uint32), "cash": np.add.reduceat(cash, starts) if len(starts) else cash,
-        }, schema=EXTRACTED)
+        table = pa.table(
+            {
+                "domain_key": np.array([server.domain_key for server in servers], np.uint64),
+                "url_key": url_key,
+                "server_key": np.array([server.key for server in servers], np.uint64),
+                "url": pa.array(urls, pa.string()),
+                "depth": np.minimum.reduceat(depth, starts) if len(starts) else depth,
+                "links_in": np.diff(np.append(starts, len(rows))).astype(np.uint32),
+                "cash": np.add.reduceat(cash, starts) if len(starts) else cash,
+            },
+            schema=EXTRACTED,
+        )
         return sort_by(table, ORDER)
 
 

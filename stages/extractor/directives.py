@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 _WORDS = re.compile(r"[\s,]+")
 _AGENT = re.compile(r"\s*+([A-Za-z0-9_.*-]++)\s*+:")
-_WITH_VALUES = frozenset(("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"))  # 'name: value', not agents
+_WITH_VALUES = frozenset(
+    ("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after")
+)  # 'name: value', not agents
 
 
 class Directives(NamedTuple):
@@ -28,7 +30,7 @@ def read_tags(values: Iterable[str], agent: str) -> Directives:
         if found and found[1].lower() not in _WITH_VALUES:
             if found[1].lower() not in (agent, "*"):
                 continue
-            value = value[found.end():]
+            value = value[found.end() :]
         said = read_words(value)
         noindex, nofollow = noindex or said.noindex, nofollow or said.nofollow
     return Directives(noindex, nofollow)

@@ -8,8 +8,29 @@ from contract.config import LINK_KINDS
 from contract.trouble import join_words
 
 # Kinds of links: places of the bits of Ligacoes.kinds.
-(A, AREA, FRAME, REFRESH, REDIRECT, LINK, IMAGE, SCRIPT, CANONICAL, ALTERNATE, NEXT, OBJECT, FORM, MEDIA, STYLE, LOCATION,
- SITEMAP, FEED, DOCUMENT, TEXT, DATA) = range(len(LINK_KINDS))
+(
+    A,
+    AREA,
+    FRAME,
+    REFRESH,
+    REDIRECT,
+    LINK,
+    IMAGE,
+    SCRIPT,
+    CANONICAL,
+    ALTERNATE,
+    NEXT,
+    OBJECT,
+    FORM,
+    MEDIA,
+    STYLE,
+    LOCATION,
+    SITEMAP,
+    FEED,
+    DOCUMENT,
+    TEXT,
+    DATA,
+) = range(len(LINK_KINDS))
 
 TITLE_MAX_CHARACTERS = 300
 
@@ -22,15 +43,20 @@ def bits_of(kinds: Iterable[str]) -> int:
 @dataclass(slots=True)
 class Document:
     """Links are texts as they stand in the document, not yet resolved."""
+
     title: str = ""
     language: str = ""  # as declared
     base: str | None = None  # what links are relative to, itself relative to the document; none: the document
     canonical: str | None = None  # text of the link that names the document's own address
     noindex: bool = False
     nofollow: bool = False  # says so for all of its links
-    hrefs: list[str] = field(default_factory=list)  # texts of plain <a href>, without fragments: nearly all links of HTML; they come before the others
+    hrefs: list[str] = field(
+        default_factory=list
+    )  # texts of plain <a href>, without fragments: nearly all links of HTML; they come before the others
     others: dict[tuple[int, str, bool], int] = field(default_factory=dict)  # (kind, text, marked nofollow): occurrences
-    anchors: dict[str, str] = field(default_factory=dict)  # text of a link -> first words that it stands under, where they are kept
+    anchors: dict[str, str] = field(
+        default_factory=dict
+    )  # text of a link -> first words that it stands under, where they are kept
     text: str = ""  # the words that people read, where a fingerprint is wanted
     trouble: str = ""  # why not all of it was read (contract/trouble.py)
 

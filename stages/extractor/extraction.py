@@ -10,27 +10,41 @@ from contract.config import Config
 from contract.tables import ANSWERED, COLLECTED, DEPTH_MAX, FAILED, METADATA, REFUSED, UNKNOWN_DIGEST
 from contract.url import Keys
 from stages.extractor.columns import LinkRows, RejectedRows, Rows, mark_repeated
-from stages.extractor.exchange import Exchange
 from stages.extractor.failures import ATTEMPTS_MAX, Failures
-from stages.extractor.links import CLASSES
+from stages.extractor.link_judge import CLASSES
+from stages.extractor.observed_servers import Servers
 from stages.extractor.reading import Links, Page, Result
+from stages.extractor.recorded_exchange import Exchange
 from stages.extractor.scope import RULES
-from stages.extractor.servers import Servers
 from storage.tables import column
 
-ZERO = dict.fromkeys(("skipped_records", "repeated_finals", "foreign_answered", "pages_parsed", "pages_in_trouble", "bytes_decoded"), 0)
+ZERO = dict.fromkeys(
+    ("skipped_records", "repeated_finals", "foreign_answered", "pages_parsed", "pages_in_trouble", "bytes_decoded"), 0
+)
 
 
 class Extraction:
     """`listed` holds the depth of each URL of the list; without a list every URL counts as listed, at depth 0."""
 
-    def __init__(self, config: Config, keys: Keys, listed: dict[str, int] | None, servers: pa.Table | None, cash: dict[str, int] | None = None):
+    def __init__(
+        self,
+        config: Config,
+        keys: Keys,
+        listed: dict[str, int] | None,
+        servers: pa.Table | None,
+        cash: dict[str, int] | None = None,
+    ):
         self._keeps_targets = config.extractor.keep_links == "all"
         self._keys = keys
         self._listed = listed
         self._cash = cash or {}  # what the list says that a page is to hand on to its targets
         self._servers, self._failures = Servers(servers, keys, config.fetcher), Failures(keys)
-        self._collected, self._metadata, self._links, self._rejected = Rows(COLLECTED), Rows(METADATA), LinkRows(), RejectedRows()
+        self._collected, self._metadata, self._links, self._rejected = (
+            Rows(COLLECTED),
+            Rows(METADATA),
+            LinkRows(),
+            RejectedRows(),
+        )
         self._ended: set[str] = set()
         self._robots_read: set[str] = set()
         self._has_taken = False
@@ -89,10 +103,22 @@ class Extraction:
         self._reasons[exchange.reason] += depth is not None and exchange.outcome != ANSWERED
         self._counts["foreign_answered"] += depth is None and exchange.outcome == ANSWERED
         server = self._keys.server(exchange.server)
-        self._collected.append((
-            server.domain_key, self._keys.of(url), server.key, url, depth or 0, exchange.outcome, exchange.reason, exchange.message.status,
-            min(attempts, ATTEMPTS_MAX), exchange.started_at_ms, depth is None, 0,
-        ))
+        self._collected.append(
+            (
+                server.domain_key,
+                self._keys.of(url),
+                server.key,
+                url,
+                depth or 0,
+                exchange.outcome,
+                exchange.reason,
+                exchange.message.status,
+                min(attempts, ATTEMPTS_MAX),
+                exchange.started_at_ms,
+                depth is None,
+                0,
+            )
+        )
         return True
 
     def _depth_of(self, url: str) -> int | None:
@@ -123,11 +149,17 @@ class Extraction:
         """The tables by their file names, once the last chunk is taken."""
         metadata = self._metadata.table()
         repeated = mark_repeated(metadata.column("content_digest"), UNKNOWN_DIGEST)
-        metadata = metadata.set_column(metadata.schema.get_field_index("duplicate"), METADATA.field("duplicate"), pa.array(repeated))
+        metadata = metadata.set_column(
+            metadata.schema.get_field_index("duplicate"), METADATA.field("duplicate"), pa.array(repeated)
+        )
         return {
-            names.COLLECTED: mark_handed_on(self._collected.table(), self._links.handed_on()), names.METADATA: metadata,
-            names.FAILURES: self._failures.table(), names.EXTRACTED: self._links.extracted(self._keys),
-            names.LINKS: self._links.links(), names.REJECTED: self._rejected.table(), names.SERVERS: self._servers.table(),
+            names.COLLECTED: mark_handed_on(self._collected.table(), self._links.handed_on()),
+            names.METADATA: metadata,
+            names.FAILURES: self._failures.table(),
+            names.EXTRACTED: self._links.extracted(self._keys),
+            names.LINKS: self._links.links(),
+            names.REJECTED: self._rejected.table(),
+            names.SERVERS: self._servers.table(),
             **({names.TARGETS: self._links.targets()} if self._keeps_targets else {}),
         }
 
@@ -136,11 +168,17 @@ class Extraction:
         listed = len(self._collected) if self._listed is None else len(self._listed)
         reached = len(self._collected) - self._outcomes["foreign"]
         return {
-            "listed": listed, **self._outcomes, "not_reached": listed - reached,
+            "listed": listed,
+            **self._outcomes,
+            "not_reached": listed - reached,
             "reasons": {reason: urls for reason, urls in sorted(self._reasons.items()) if urls},
             "metadata": len(tables[names.METADATA]),
-            **self._counts, "link_occurrences": self._classes.total(), **self._classes, "rejected": self._rejected.by_rule(RULES),
-            "extracted_rows": len(tables[names.EXTRACTED]), "links_rows": len(tables[names.LINKS]),
+            **self._counts,
+            "link_occurrences": self._classes.total(),
+            **self._classes,
+            "rejected": self._rejected.by_rule(RULES),
+            "extracted_rows": len(tables[names.EXTRACTED]),
+            "links_rows": len(tables[names.LINKS]),
             "links_in_sum": int(column(tables[names.EXTRACTED], "links_in").sum(dtype="u8")),
         }
 
@@ -163,7 +201,9 @@ def without(links: Links, ranges: list[tuple[int, int]]) -> Links:
         kept[start:end] = False
     rest = Links()
     for name in ("to_key", "kinds", "nofollow", "followed"):
-        getattr(rest, name).extend(np.frombuffer(getattr(links, name), f"u{getattr(links, name).itemsize}")[kept].tolist())
+        getattr(rest, name).extend(
+            np.frombuffer(getattr(links, name), f"u{getattr(links, name).itemsize}")[kept].tolist()
+        )
     rest.anchors = [anchor for anchor, is_kept in zip(links.anchors, kept.tolist()) if is_kept]
     rest.urls = links.urls
     return rest

@@ -7,7 +7,7 @@ import pyarrow as pa
 from contract.tables import ANSWERED, FAILURES, FAILURES_ORDER
 from contract.url import Keys
 from stages.extractor.columns import Rows
-from stages.extractor.exchange import Exchange
+from stages.extractor.recorded_exchange import Exchange
 
 ATTEMPTS_MAX = 255  # of the u8 column
 
@@ -41,11 +41,22 @@ class Failures:
 
     def _append(self, server_name: str, exchange: Exchange, attempts: int, *, is_robots: bool) -> None:
         server = self._keys.server(server_name)
-        self._rows.append((
-            server.domain_key, self._keys.of(exchange.url), server.key, exchange.url, server_name, is_robots,
-            exchange.outcome, exchange.reason, exchange.failure_message, exchange.address, exchange.ended_at_ms,
-            min(attempts, ATTEMPTS_MAX),
-        ))
+        self._rows.append(
+            (
+                server.domain_key,
+                self._keys.of(exchange.url),
+                server.key,
+                exchange.url,
+                server_name,
+                is_robots,
+                exchange.outcome,
+                exchange.reason,
+                exchange.failure_message,
+                exchange.address,
+                exchange.ended_at_ms,
+                min(attempts, ATTEMPTS_MAX),
+            )
+        )
 
     def table(self) -> pa.Table:
         """All rows, once the last exchange is taken."""

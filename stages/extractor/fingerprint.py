@@ -23,7 +23,9 @@ SEED = 2007
 BASE = 0x9E37_79B9_7F4A_7C15  # 2^64 over the golden ratio, odd
 BASE_INVERSE = pow(BASE, -1, 1 << 64)
 _CJK_LEADS = range(0xE3, 0xEA)  # first bytes of U+3000 to U+9FFF in UTF-8: kana and Chinese characters
-_PLACES = np.uint64([0x9FB2_1C65_1E98_DF25, 0xD6E8_FEB8_6659_FD93, 0xA076_1D64_78BD_642F])  # odd: one a word of a shingle
+_PLACES = np.uint64(
+    [0x9FB2_1C65_1E98_DF25, 0xD6E8_FEB8_6659_FD93, 0xA076_1D64_78BD_642F]
+)  # odd: one a word of a shingle
 _LOW_BITS = np.uint64(0x0101_0101_0101_0101)
 _SHIFTS = np.arange(8, dtype=np.uint64)[:, None]
 _COUNT_MAX = 255  # what a byte can count
@@ -53,7 +55,7 @@ def fingerprint(text: str) -> int:
     if len(words) < WORDS_MIN:
         return 0
     count = len(words) - len(_PLACES) + 1
-    shingles = sum(words[place:place + count] * factor for place, factor in enumerate(_PLACES))
+    shingles = sum(words[place : place + count] * factor for place, factor in enumerate(_PLACES))
     return vote(np.unique(mix(shingles))) or 1
 
 
@@ -70,13 +72,16 @@ def hash_words(text: str) -> np.ndarray:
         return np.zeros(0, np.uint64)
     powers, inverses = powers_of_base(max(len(content) - 1, 1 << 16).bit_length())
     weights = _WEIGHTS.take(np.frombuffer(content, np.uint8))
-    return mix(np.add.reduceat(weights * powers[:len(weights)], starts) * inverses[starts])
+    return mix(np.add.reduceat(weights * powers[: len(weights)], starts) * inverses[starts])
 
 
 @lru_cache(maxsize=2)
 def powers_of_base(bits: int) -> tuple[np.ndarray, np.ndarray]:
     """The first 2^bits powers of BASE and of its inverse, mod 2^64."""
-    return tuple(np.cumprod(np.append(np.uint64([1]), np.full((1 << bits) - 1, base, np.uint64))) for base in (BASE, BASE_INVERSE))
+    return tuple(
+        np.cumprod(np.append(np.uint64([1]), np.full((1 << bits) - 1, base, np.uint64)))
+        for base in (BASE, BASE_INVERSE)
+    )
 
 
 def vote(hashes: np.ndarray) -> int:

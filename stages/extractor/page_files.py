@@ -43,7 +43,9 @@ def files_below(path: Path) -> tuple[Path, list[PageFile]]:
     described = {file.name: file for file in named_by(path, read_manifest(path))} if is_published(path) else {}
     files = {file.name: file for file in there} | described
     if not files:
-        raise Usage(f"{path}: expected files ending in {' or '.join(SUFFIXES)}, or a folder that bin/fetcher wrote; found none")
+        raise Usage(
+            f"{path}: expected files ending in {' or '.join(SUFFIXES)}, or a folder that bin/fetcher wrote; found none"
+        )
     return path, [files[name] for name in sorted(files)]
 
 

@@ -18,9 +18,9 @@ from contract.warc import RECORD_MAX_BYTES, TIME_NAMES, HttpMessage, Record
 from stages.extractor.answer import AnswerReader, read_head
 from stages.extractor.charset import UTF_8
 from stages.extractor.document import SITEMAP, Document
-from stages.extractor.exchange import Exchange, read_exchange
 from stages.extractor.fingerprint import fingerprint
-from stages.extractor.links import Judged, LinkJudge
+from stages.extractor.link_judge import Judged, LinkJudge
+from stages.extractor.recorded_exchange import Exchange, read_exchange
 from stages.extractor.requisites import Requisites
 from stages.extractor.scope import Scope
 from stages.extractor.targets import Targets
@@ -118,7 +118,9 @@ class Reading:
         self._tell_urls(judged, links)
         return Page(self._keys.of(exchange.url), None, 0, False, 0, len(judged.keys), judged.classes, judged.rejected)
 
-    def _take_page(self, exchange: Exchange, record: Record, file: str, links: Links, poison: str, is_cut: bool) -> Page:
+    def _take_page(
+        self, exchange: Exchange, record: Record, file: str, links: Links, poison: str, is_cut: bool
+    ) -> Page:
         url, message = exchange.url, exchange.message
         has_body = not exchange.is_revisit and not is_cut
         if has_body:
@@ -133,16 +135,47 @@ class Reading:
         document, times = answer.document, exchange.times_ms
         server = self._keys.server(exchange.server)
         metadata = (
-            server.domain_key, self._keys.of(url), server.key, url, file, record.offset, record.length, message.status, answer.type,
-            answer.charset, record.get("WARC-Payload-Digest")[:DIGEST_MAX_CHARACTERS], digest_content(answer.content) if has_body else UNKNOWN_DIGEST,
-            exchange.started_at_ms, *[times.get(name, 0) for name in TIME_NAMES], len(message.body) + missing_bytes, exchange.address,
-            validator(answer.etag), validator(answer.last_modified), self._resolve(answer.location, url), bool(answer.reader), answer.reader,
-            join_words(answer.trouble, judged.trouble), document.title, document.language,
+            server.domain_key,
+            self._keys.of(url),
+            server.key,
+            url,
+            file,
+            record.offset,
+            record.length,
+            message.status,
+            answer.type,
+            answer.charset,
+            record.get("WARC-Payload-Digest")[:DIGEST_MAX_CHARACTERS],
+            digest_content(answer.content) if has_body else UNKNOWN_DIGEST,
+            exchange.started_at_ms,
+            *[times.get(name, 0) for name in TIME_NAMES],
+            len(message.body) + missing_bytes,
+            exchange.address,
+            validator(answer.etag),
+            validator(answer.last_modified),
+            self._resolve(answer.location, url),
+            bool(answer.reader),
+            answer.reader,
+            join_words(answer.trouble, judged.trouble),
+            document.title,
+            document.language,
             self._resolve(document.canonical, url, document.base, answer.charset),
-            document.noindex, document.nofollow, judged.inside, judged.outside,
+            document.noindex,
+            document.nofollow,
+            judged.inside,
+            judged.outside,
         )
         mark = fingerprint(document.text) if self._takes_fingerprints else 0
-        return Page(metadata[URL_KEY], metadata, mark, bool(answer.reader), len(answer.content), len(judged.keys), judged.classes, judged.rejected)
+        return Page(
+            metadata[URL_KEY],
+            metadata,
+            mark,
+            bool(answer.reader),
+            len(answer.content),
+            len(judged.keys),
+            judged.classes,
+            judged.rejected,
+        )
 
     def _tell_urls(self, judged: Judged, links: Links) -> None:
         told, urls = self._told, links.urls
@@ -164,11 +197,11 @@ def lighten(message: HttpMessage) -> HttpMessage:
 
 def shorten_body(message: HttpMessage, most_bytes: int) -> HttpMessage:
     """A message whose body gives at least `most_bytes` of content, if it has them, also where it is packed and does not get shorter by it."""
-    return message._replace(body=message.body[:2 * most_bytes])
+    return message._replace(body=message.body[: 2 * most_bytes])
 
 
 def digest_content(content: bytes) -> bytes:
-    return sha256(content).digest()[:len(UNKNOWN_DIGEST)]
+    return sha256(content).digest()[: len(UNKNOWN_DIGEST)]
 
 
 def validator(text: str) -> str:

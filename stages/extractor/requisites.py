@@ -40,5 +40,11 @@ class Requisites:
 
 def widen(config: ScopeConfig) -> ScopeConfig:
     """The scope of requisites: on all hosts, and some hops beyond the last page."""
-    return replace(config, accept_suffixes=(), accept_domains=(), accept_surts=(), accept_patterns=(),
-                   hops_max=min(config.hops_max + HOPS_MORE, HOPS_UNLIMITED))
+    return replace(
+        config,
+        accept_suffixes=(),
+        accept_domains=(),
+        accept_surts=(),
+        accept_patterns=(),
+        hops_max=min(config.hops_max + HOPS_MORE, HOPS_UNLIMITED),
+    )

@@ -13,22 +13,83 @@ from contract.config import Scope as ScopeConfig
 from contract.surt import SurtPrefixes
 from contract.url import Keys, host_named, host_of, is_address, path_extension
 from stages.extractor.traps import (
-    find_mark, goes_deeper, has_endless_labels, has_far_date, has_host, has_repeats, has_session_segment, may_hide_session,
+    find_mark,
+    goes_deeper,
+    has_endless_labels,
+    has_far_date,
+    has_host,
+    has_repeats,
+    has_session_segment,
+    may_hide_session,
 )
 
 RULES = (
-    "accept", "reject_domains", "reject_surts", "reject_extensions", "reject_patterns", "reject_terms", "reject_dynamic",
-    "host_labels_max", "url_length_max", "path_depth_max", "segment_repeats_max", "calendar_years_max",
-    "reject_session_segments", "reject_hosts_in_paths", "hops_max", "deeper_repeats_max", "page_links_max_bytes",
+    "accept",
+    "reject_domains",
+    "reject_surts",
+    "reject_extensions",
+    "reject_patterns",
+    "reject_terms",
+    "reject_dynamic",
+    "host_labels_max",
+    "url_length_max",
+    "path_depth_max",
+    "segment_repeats_max",
+    "calendar_years_max",
+    "reject_session_segments",
+    "reject_hosts_in_paths",
+    "hops_max",
+    "deeper_repeats_max",
+    "page_links_max_bytes",
 )
-(_ACCEPT, _DOMAINS, _SURTS, _EXTENSIONS, _PATTERNS, _TERMS, _DYNAMIC, _HOST_LABELS, _URL_LENGTH, _PATH_DEPTH, _SEGMENT_REPEATS,
- _CALENDAR_YEARS, _SESSION_SEGMENTS, _HOSTS_IN_PATHS, _HOPS, _DEEPER_REPEATS, PAGE_LINKS) = RULES
+(
+    _ACCEPT,
+    _DOMAINS,
+    _SURTS,
+    _EXTENSIONS,
+    _PATTERNS,
+    _TERMS,
+    _DYNAMIC,
+    _HOST_LABELS,
+    _URL_LENGTH,
+    _PATH_DEPTH,
+    _SEGMENT_REPEATS,
+    _CALENDAR_YEARS,
+    _SESSION_SEGMENTS,
+    _HOSTS_IN_PATHS,
+    _HOPS,
+    _DEEPER_REPEATS,
+    PAGE_LINKS,
+) = RULES
 OUT_OF_SCOPE = (_ACCEPT, _DOMAINS, _SURTS, _EXTENSIONS, _PATTERNS, _TERMS, _DYNAMIC, _HOPS)
 TRAPS = tuple(rule for rule in RULES if rule not in OUT_OF_SCOPE)
 
 SERVERS_REMEMBERED = 1 << 17
 HOPS_UNLIMITED = 255  # the largest depth that tables hold
-PROGRAMS = frozenset("action asp aspx cfc cfm cgi dll do exe fcgi jsf jsp jspx nsf php php3 php4 php5 phtml pl".split())
+PROGRAMS = frozenset(
+    [
+        "action",
+        "asp",
+        "aspx",
+        "cfc",
+        "cfm",
+        "cgi",
+        "dll",
+        "do",
+        "exe",
+        "fcgi",
+        "jsf",
+        "jsp",
+        "jspx",
+        "nsf",
+        "php",
+        "php3",
+        "php4",
+        "php5",
+        "phtml",
+        "pl",
+    ]
+)
 
 
 class Scope:
@@ -52,7 +113,9 @@ class Scope:
         self._patterns = tuple(re.compile(text) for text in config.reject_patterns)
         self._terms = tuple(term.strip().lower() for term in config.reject_terms)
         self._judges_dates = bool(config.calendar_years_max and year)
-        self._looks_at_place = bool(self._accept_patterns or self._accept_surts.names_paths or self._reject_surts.names_paths)
+        self._looks_at_place = bool(
+            self._accept_patterns or self._accept_surts.names_paths or self._reject_surts.names_paths
+        )
         self._looks_at_words = bool(self._patterns or self._terms or config.reject_dynamic)
         self._depth_unjudged = min(config.path_depth_max, config.segment_repeats_max)
         self.judge_server = lru_cache(maxsize=SERVERS_REMEMBERED)(self._judge_server)
@@ -60,11 +123,11 @@ class Scope:
 
     def judge(self, url: str) -> str:
         """The rule that a canonical URL breaks by itself, or nothing."""
-        server = url[:url.index("/", 8)]
+        server = url[: url.index("/", 8)]
         rule = self.judge_server(server)
         if rule:
             return rule
-        target = url[len(server):]
+        target = url[len(server) :]
         path, _, query = target.partition("?")
         if self._looks_at_place and (rule := self._judge_place(server, url, target)):
             return rule
@@ -83,7 +146,9 @@ class Scope:
         """Whether judge_from() can reject any link of a page; most pages' folders repeat nothing."""
         segments = folder_of(page_url).split("/")[3:-1]
         most = self._config.deeper_repeats_max
-        return len(segments) - len(set(segments)) >= most - 1 and any(segments.count(segment) >= most for segment in set(segments))
+        return len(segments) - len(set(segments)) >= most - 1 and any(
+            segments.count(segment) >= most for segment in set(segments)
+        )
 
     def judge_from(self, page_url: str, target_url: str) -> str:
         """The rule that a URL breaks as a link of this page, or nothing; asked for links of suspect pages that judge() passed."""
@@ -97,7 +162,12 @@ class Scope:
 
     def _judge_server(self, server: str) -> str:
         """The rule that all URLs of a server break, or nothing."""
-        if not self._accepts_all and not self._accept_patterns and not self._takes(server) and not self._accept_surts.paths_of(server):
+        if (
+            not self._accepts_all
+            and not self._accept_patterns
+            and not self._takes(server)
+            and not self._accept_surts.paths_of(server)
+        ):
             return _ACCEPT
         if self._keys.is_of(server, self._reject_domains):
             return _DOMAINS
@@ -122,7 +192,9 @@ class Scope:
 
     def _judge_place(self, server: str, url: str, target: str) -> str:
         accepted, rejected, is_taken = self._paths_of(server)
-        if not (is_taken or target.startswith(accepted) or any(pattern.search(url) for pattern in self._accept_patterns)):
+        if not (
+            is_taken or target.startswith(accepted) or any(pattern.search(url) for pattern in self._accept_patterns)
+        ):
             return _ACCEPT
         return _SURTS if target.startswith(rejected) else ""
 
@@ -161,4 +233,4 @@ class Scope:
 def folder_of(url: str) -> str:
     """A URL up to the last slash of its path."""
     address = url.partition("?")[0]
-    return address[:address.rindex("/") + 1]
+    return address[: address.rindex("/") + 1]

@@ -19,7 +19,9 @@ from stages.extractor.scope import Scope
 URLS_REMEMBERED = 1 << 16
 TEXTS_REMEMBERED = 1 << 16  # of all folders together, the folders counted too
 TEXT_REMEMBERED_MAX_CHARACTERS = 500  # images in data: URLs would fill the memory ...
-URL_REMEMBERED_MAX_CHARACTERS = 500  # ... and so would long bases; what a worker remembers must not decide which page fits into it
+URL_REMEMBERED_MAX_CHARACTERS = (
+    500  # ... and so would long bases; what a worker remembers must not decide which page fits into it
+)
 _UP = "../"
 _PLAIN = re.compile(rf"(?P<up>(?:\.\./)*)(?P<rest>/?[A-Za-z0-9_~-]{PLAIN})")
 
@@ -141,4 +143,6 @@ class Targets:
         return self._judged(url) if len(url) <= URL_REMEMBERED_MAX_CHARACTERS else self._judge_url(url)
 
     def _judge_url(self, url: str) -> Target:
-        return Target(url, self._keys.of(url), intern(server_of(url)), self._scope.judge(url))  # interned: compared with each page's own
+        return Target(
+            url, self._keys.of(url), intern(server_of(url)), self._scope.judge(url)
+        )  # interned: compared with each page's own

@@ -21,7 +21,8 @@ _CALENDAR = re.compile(r"(?<![a-z])(?:calend|kalender|agenda|(?:eventos?|events?
 # What follows a parameter's name: a year; 2087-05..., 20870514, 14/05/2087, 05/2087. Six digits are as often 14.05.87.
 _DATED_VALUE = re.compile(
     r"=(?:([1-9]\d{3})(?=&|$)|([1-9]\d{3})(?:[-/.]|%2F)(?:0?[1-9]|1[0-2])(?!\d)|([12]\d{3})(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?!\d)"
-    r"|(?:[0-3]?\d(?:[-/.]|%2F))?[01]?\d(?:[-/.]|%2F)([1-9]\d{3})(?!\d))", re.A,
+    r"|(?:[0-3]?\d(?:[-/.]|%2F))?[01]?\d(?:[-/.]|%2F)([1-9]\d{3})(?!\d))",
+    re.A,
 )
 _NAMED = r"(?:(?<![a-z])|(?<=%5B))(?:{})(?![a-z])"  # a word by itself or in brackets: date, start_date, date%5Byear%5D
 _YEAR_NAME = re.compile(_NAMED.format("year|ano|anno|jahr|yr"), re.I)
@@ -30,19 +31,42 @@ _MONTH = re.compile(_NAMED.format("month|mes|mese|monat") + r"[^=&]{0,32}=(?:0?[
 # The word for a session and its token in one segment.
 _SESSION_SEGMENT = re.compile(
     r"(?<![a-z])(?:(?:j|php)?sess(?:ion|ao)?_?(?:id|key)?|aspsessionid[a-z]*+|sid)[=_.:~-]"
-    rf"(?=[0-9]*+[a-z])(?=[a-z]*+[0-9])[0-9a-z]{{{SESSION_LEAST_CHARACTERS},}}+(?=[/;.!]|$)", re.I | re.A,
+    rf"(?=[0-9]*+[a-z])(?=[a-z]*+[0-9])[0-9a-z]{{{SESSION_LEAST_CHARACTERS},}}+(?=[/;.!]|$)",
+    re.I | re.A,
 )
 _SESSION_PARAMETER = re.compile(r";(?:jsessionid|phpsessid|sid)=", re.I)
 _SESSION_BRACKETS = re.compile(r"/\((?:[AFS]\([\w-]++\))++\)(?=/|$)", re.I | re.A)
 _BROKEN_URL = re.compile(r"/https?(?::(?:/(?!/)|$)|//)", re.I)
 _WWW = re.compile(r"/(www[0-9]*+(?:\.[a-z0-9_-]++)++)\.?(?=[/:]|$)", re.I)
-_FILE_ENDINGS = frozenset("asp aspx cfm css gif htm html jpg js jsp pdf php png shtml txt xhtml xml".split())  # www.example.html is a page
+_FILE_ENDINGS = frozenset(
+    [
+        "asp",
+        "aspx",
+        "cfm",
+        "css",
+        "gif",
+        "htm",
+        "html",
+        "jpg",
+        "js",
+        "jsp",
+        "pdf",
+        "php",
+        "png",
+        "shtml",
+        "txt",
+        "xhtml",
+        "xml",
+    ]
+)  # www.example.html is a page
 
 # The letters are spelt out because that is searched faster than with re.I.
 _MARK = re.compile(r"/(?:[12]\d{3}[/-]|[hH][tT][tT][pP]|[wW][wW][wW]|\([AFSafs]\()", re.A)
 _SID = re.compile(r"sid[=_.:~-]")
 
-find_mark = _MARK.search  # in a path, the first mark of a date, of a host, or of ASP.NET's sessions: most paths have none
+find_mark = (
+    _MARK.search
+)  # in a path, the first mark of a date, of a host, or of ASP.NET's sessions: most paths have none
 
 
 def may_hide_session(path: str) -> bool:
@@ -62,7 +86,9 @@ def has_repeats(segments: list[str], repeats_max: int) -> bool:
     if len(segments) > repeats_max and Counter(segments).most_common(1)[0][1] > repeats_max:
         return True
     repeats = max(repeats_max, RUN_REPEATS)
-    return any(_has_run(segments, length, repeats) for length in range(2, min(RUN_MAX_SEGMENTS, len(segments) // repeats) + 1))
+    return any(
+        _has_run(segments, length, repeats) for length in range(2, min(RUN_MAX_SEGMENTS, len(segments) // repeats) + 1)
+    )
 
 
 def _has_run(segments: list[str], length: int, repeats: int) -> bool:
@@ -97,7 +123,7 @@ def _is_far_value(path: str, query: str, value: re.Match, first: int, last: int)
     dated, is_year, place = int(value[value.lastindex]), value.lastindex == 1, value.start()
     if first <= dated <= last:
         return False
-    name = query[max(query.rfind("&", 0, place) + 1, place - NAME_MAX_CHARACTERS):place]
+    name = query[max(query.rfind("&", 0, place) + 1, place - NAME_MAX_CHARACTERS) : place]
     if not (_YEAR_NAME if is_year else _DATE_NAME).search(name):
         return False
     if dated > last:
@@ -141,5 +167,5 @@ def goes_deeper(page_folder: str, target_folder: str, repeats_max: int) -> bool:
     if not target_folder.startswith(page_folder) or len(target_folder) == len(page_folder):
         return False
     had = Counter(page_folder.split("/")[3:])  # without scheme and host
-    added = [segment for segment in target_folder[len(page_folder):].split("/") if segment]
+    added = [segment for segment in target_folder[len(page_folder) :].split("/") if segment]
     return bool(added) and all(had[segment] >= repeats_max for segment in added)

@@ -39,11 +39,15 @@ from storage.errors import Damaged
 QUEUED_CHUNKS = 2  # a worker has: one that it reads, and the next
 TELL_EVERY_S = 0.5  # while nothing comes
 KILLED = "killed"  # what a worker came to by somebody else's hand
-_OWN_SIGNALS = frozenset((signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS))
+_OWN_SIGNALS = frozenset(
+    (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS)
+)
 _FAILED, _OUT_OF_MEMORY = 1, 3  # exit codes of workers
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _M_TRIM_THRESHOLD = -1  # mallopt(3)
-TRIM_BYTES = 64 << 20  # memory of a page's tree is kept for the next page's, not given back: a quarter of the time to parse
+TRIM_BYTES = (
+    64 << 20
+)  # memory of a page's tree is kept for the next page's, not given back: a quarter of the time to parse
 COLLECT_EVERY_CHUNKS = 32  # some 2,000 pages
 _OFFSET = struct.Struct("<q")
 _NOWHERE = -1
@@ -60,7 +64,9 @@ NO_POISON = Poison("", False)
 
 
 class Worker:
-    def __init__(self, limits: Extractor, make_reading: Callable[[], Reading], others: list["Worker"], say: Callable[[str], None]):
+    def __init__(
+        self, limits: Extractor, make_reading: Callable[[], Reading], others: list["Worker"], say: Callable[[str], None]
+    ):
         """OSError where the machine does not give what a worker needs."""
         self.chunks: deque[tuple[int, Chunk]] = deque()  # those that it has, the one that it reads first
         data_max_bytes = count_data_bytes() + limits.page_memory_max_bytes
@@ -129,7 +135,9 @@ def set_bounds(parent: int, data_max_bytes: int) -> None:
     ctypes.CDLL(None).mallopt(_M_TRIM_THRESHOLD, TRIM_BYTES)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (data_max_bytes if hard == resource.RLIM_INFINITY else min(data_max_bytes, hard), hard))
+    resource.setrlimit(
+        resource.RLIMIT_DATA, (data_max_bytes if hard == resource.RLIM_INFINITY else min(data_max_bytes, hard), hard)
+    )
 
 
 def serve(connection: Connection, place: mmap.mmap, page_max_s: float, reading: Reading) -> None:
@@ -152,14 +160,17 @@ def serve(connection: Connection, place: mmap.mmap, page_max_s: float, reading: 
         connection.send_bytes(packed)
 
 
-def read_chunk(reader: PageReader, chunk: Chunk, poison: dict[int, Poison], place: mmap.mmap, page_max_s: float,
-               reading: Reading) -> tuple[Result, int]:
+def read_chunk(
+    reader: PageReader, chunk: Chunk, poison: dict[int, Poison], place: mmap.mmap, page_max_s: float, reading: Reading
+) -> tuple[Result, int]:
     """What the chunk holds, and the offset of the record that made most of its links."""
     findings, links, skipped, damage = [], Links(), 0, None
     position, heaviest, most = chunk.start, _NOWHERE, 0
     try:
         while (position := reader.pass_extensions(position)) < chunk.end:
-            signal.setitimer(signal.ITIMER_PROF, page_max_s)  # before the place: the old time must not end at the new one
+            signal.setitimer(
+                signal.ITIMER_PROF, page_max_s
+            )  # before the place: the old time must not end at the new one
             place[:] = _OFFSET.pack(position)
             reason, is_head_only = poison.get(position, NO_POISON)
             try:
@@ -192,8 +203,13 @@ def read_chunk(reader: PageReader, chunk: Chunk, poison: dict[int, Poison], plac
 class Workers:
     """Reads chunks by several processes; results come in the order of the chunks."""
 
-    def __init__(self, limits: Extractor, make_reading: Callable[[], Reading], say: Callable[[str], None],
-                 on_wait: Callable[[], None] = lambda: None):
+    def __init__(
+        self,
+        limits: Extractor,
+        make_reading: Callable[[], Reading],
+        say: Callable[[str], None],
+        on_wait: Callable[[], None] = lambda: None,
+    ):
         self._limits = limits
         self._make_reading = make_reading
         self._say = say
@@ -250,8 +266,10 @@ class Workers:
             self._workers.append(Worker(self._limits, self._make_reading, self._workers, self._say))
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
-            raise TryLater(f"cannot start worker {len(self._workers) + 1}: {place}{error.strerror}; mend that, or set [extractor]"
-                           f" workers lower") from None
+            raise TryLater(
+                f"cannot start worker {len(self._workers) + 1}: {place}{error.strerror}; mend that, or set [extractor]"
+                f" workers lower"
+            ) from None
         return self._workers[-1]
 
     def _replace(self, dead: Worker) -> None:
@@ -274,12 +292,18 @@ class Workers:
         known = self._poison.setdefault(number, {})
         if offset == _NOWHERE or (offset in known and known[offset].is_head_only):
             if end == KILLED:
-                raise TryLater(f"{place}: its worker was killed twice; if memory ran out, set [extractor] workers lower")
-            raise ColetorError(f"{place} ended its worker ({end}, exit code {code}) where no document was read: a defect, or [extractor]"
-                               f" {'page_max_s' if end == TIMEOUT else 'page_memory_max_bytes'} is too low")
+                raise TryLater(
+                    f"{place}: its worker was killed twice; if memory ran out, set [extractor] workers lower"
+                )
+            raise ColetorError(
+                f"{place} ended its worker ({end}, exit code {code}) where no document was read: a defect, or [extractor]"
+                f" {'page_max_s' if end == TIMEOUT else 'page_memory_max_bytes'} is too low"
+            )
         known[offset] = Poison(DIED if end == KILLED else end, offset in known)
-        self._say(f"{place} ended its worker ({end}, exit code {code}); {'nothing but its head' if known[offset].is_head_only else 'its document'} is"
-                  f" {'read' if known[offset].is_head_only else 'not read'}")
+        self._say(
+            f"{place} ended its worker ({end}, exit code {code}); {'nothing but its head' if known[offset].is_head_only else 'its document'} is"
+            f" {'read' if known[offset].is_head_only else 'not read'}"
+        )
 
     def close(self) -> None:
         while self._workers:

@@ -40,13 +40,13 @@ from contract.errors import Usage
 from contract.plan import CRAWL, read_plan
 from contract.stage import describe_inputs, expect_ours, live_with_supervisor, open_inputs
 from stages.fetcher import dictionary
-from stages.fetcher.choice import refuse_before
-from stages.fetcher.job import Job
-from stages.fetcher.own_list import fetch_own_list
+from stages.fetcher.fetch_task import Job
+from stages.fetcher.pre_refusals import refuse_before
+from stages.fetcher.processes import fetch
 from stages.fetcher.slots import FileSlots
+from stages.fetcher.standalone import fetch_own_list
 from stages.fetcher.stopping import say
-from stages.fetcher.team import fetch
-from stages.fetcher.trace import trace
+from stages.fetcher.trace.run import trace
 from stages.fetcher.url_list import read_known_servers, read_revisits, read_scheduled
 from storage.publish import is_published, publishing
 
@@ -92,16 +92,29 @@ def fetch_cycle(arguments) -> int:
         urls = read_scheduled(inputs)
         keys = crawl.keys()
         job = Job(
-            folder, urls, read_known_servers(inputs, plan.now_ms), plan.config.fetcher, refuse_before(urls, plan.config.scope, keys),
-            f"{crawl.crawl_id}/{plan.cycle:08d}", FileSlots(crawl.path / names.SLOTS), keys.domain, print_nothing,
-            read_revisits(inputs / names.URL_LIST), dictionary_for(plan.config.fetcher, crawl.path, may_train=not arguments.out),
+            folder,
+            urls,
+            read_known_servers(inputs, plan.now_ms),
+            plan.config.fetcher,
+            refuse_before(urls, plan.config.scope, keys),
+            f"{crawl.crawl_id}/{plan.cycle:08d}",
+            FileSlots(crawl.path / names.SLOTS),
+            keys.domain,
+            print_nothing,
+            read_revisits(inputs / names.URL_LIST),
+            dictionary_for(plan.config.fetcher, crawl.path, may_train=not arguments.out),
         )
         with publishing(folder, resume=True) as manifest:
             result = fetch(job)
-            manifest.update({
-                "stage": names.FETCHER, "cycle": plan.cycle, "inputs": describe_inputs(inputs, crawl.path),
-                "config_digest": plan.config.digest(), "counts": result.counts,
-            })
+            manifest.update(
+                {
+                    "stage": names.FETCHER,
+                    "cycle": plan.cycle,
+                    "inputs": describe_inputs(inputs, crawl.path),
+                    "config_digest": plan.config.digest(),
+                    "counts": result.counts,
+                }
+            )
     return 0
 
 

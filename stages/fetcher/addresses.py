@@ -16,7 +16,11 @@ def is_global(address: Address) -> bool:
         if address not in GLOBAL_UNICAST or address in TEREDO:
             return False
     return address.is_global and not (
-        address.is_multicast or address.is_reserved or address.is_unspecified or address.is_loopback or address.is_link_local
+        address.is_multicast
+        or address.is_reserved
+        or address.is_unspecified
+        or address.is_loopback
+        or address.is_link_local
     )
 
 

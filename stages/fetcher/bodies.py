@@ -85,4 +85,4 @@ class Body:
 def write_all(file, data: bytes) -> None:
     left = memoryview(data)
     while left:
-        left = left[file.write(left):]
+        left = left[file.write(left) :]

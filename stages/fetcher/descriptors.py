@@ -4,7 +4,9 @@ import resource
 
 from stages.fetcher.stopping import say
 
-DESCRIPTORS_SPARE = 128  # for our files, some bodies on disk, trio, name look-ups, the supervisor's pipes and libcurl's own
+DESCRIPTORS_SPARE = (
+    128  # for our files, some bodies on disk, trio, name look-ups, the supervisor's pipes and libcurl's own
+)
 
 
 def allow_connections(connections_max: int, bodies_max: int = 0) -> int:
@@ -17,6 +19,8 @@ def allow_connections(connections_max: int, bodies_max: int = 0) -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     room = connections_max if soft == resource.RLIM_INFINITY else soft - DESCRIPTORS_SPARE
     if room < connections_max:
-        say(f"the limit on open files leaves room for {room} connections, not fetcher.connections_max = "
-            f"{connections_max}: `ulimit -n {connections_max + 1000}` raises it where the system allows")
+        say(
+            f"the limit on open files leaves room for {room} connections, not fetcher.connections_max = "
+            f"{connections_max}: `ulimit -n {connections_max + 1000}` raises it where the system allows"
+        )
     return max(1, min(connections_max, room))

@@ -27,6 +27,7 @@ OTHERS_EVERY = 10  # of so many pages one brings its request record too: small o
 
 class Place(NamedTuple):
     """Where a record lies."""
+
     path: Path
     offset: int
 
@@ -76,7 +77,11 @@ def look_at_pages(crawl: Path) -> Iterator[Page]:
                 if not left:
                     return
                 if record.type == "response" and record.get(warc.OUTCOME) == ANSWERED and not record.get(warc.ROBOTS):
-                    yield Page("/".join(record.url.split("/", 3)[:3]), request and Place(path, request.offset), Place(path, record.offset))
+                    yield Page(
+                        "/".join(record.url.split("/", 3)[:3]),
+                        request and Place(path, request.offset),
+                        Place(path, record.offset),
+                    )
                 request = record if record.type == "request" else None
         except Damaged:
             continue  # the stage that needs the file will tell

@@ -13,24 +13,24 @@ from contract.stage import Progress
 from contract.tables import ANSWERED
 from contract.url import host_of, server_of
 from stages.fetcher.addresses import Gate
-from stages.fetcher.arrivals import Arrivals
 from stages.fetcher.bodies import Bodies
 from stages.fetcher.descriptors import allow_connections
 from stages.fetcher.engine import Engine
 from stages.fetcher.exchange import Exchange, Origin, limits_of
+from stages.fetcher.fetch_task import Job, Result
+from stages.fetcher.host_admission import Arrivals
 from stages.fetcher.identity import user_agent
-from stages.fetcher.job import Job, Result
-from stages.fetcher.keepers import Keepers
-from stages.fetcher.ledger import Ledger
+from stages.fetcher.kept_connections import Keepers
 from stages.fetcher.outage import NAMES, ROUTE, Held, Outage, Watch
+from stages.fetcher.outcomes import Ledger
 from stages.fetcher.politeness import Politeness
 from stages.fetcher.reasons import OF_ADDRESS, SIGNS_OF_LIFE
 from stages.fetcher.repository import About, Repository
 from stages.fetcher.resolver import Found, Resolver
 from stages.fetcher.resume import History, Past, read_history, remove_asides
-from stages.fetcher.servers import HostWork, Server, gather_work
+from stages.fetcher.server_queues import HostWork, Server, gather_work
 from stages.fetcher.settlement import Settlement
-from stages.fetcher.stopping import Clock, Stop, say
+from stages.fetcher.stopping import Clock, Stop
 from stages.fetcher.suspects import InFlight, Suspects, charge, read_suspects, withhold
 
 QUEUED_MAX = 1_000  # exchanges that wait to be written, before no more is asked for
@@ -82,13 +82,21 @@ class Download:
         self._hosts = {host.name: host for host in hosts}
         gate = Gate(config.allow_private_addresses)
         self._politeness = Politeness(job.slots, config)
-        self._settlement = Settlement(self.ledger, job.refused, self._clock.now_ms,
-                                      lambda server: self._arrivals.return_home(server))
+        self._settlement = Settlement(
+            self.ledger, job.refused, self._clock.now_ms, lambda server: self._arrivals.return_home(server)
+        )
         self._resolver = Resolver(config, gate)
         self._groups = withhold(hosts, suspects)
         self._is_careful = False  # suspects are asked: nothing else is in flight beside one
-        self._arrivals = Arrivals(hosts, self._resolver, self._politeness, job.domain_of, config.dns_queries_max,
-                                  self._settlement.refuse, self._on_nowhere)
+        self._arrivals = Arrivals(
+            hosts,
+            self._resolver,
+            self._politeness,
+            job.domain_of,
+            config.dns_queries_max,
+            self._settlement.refuse,
+            self._on_nowhere,
+        )
         self._asked: dict[Exchange, tuple[HostWork, Server]] = {}
         self._keepers = Keepers(config.connections_per_address_max)
         self._page_limits, self._robots_limits = limits_of(config)
@@ -99,15 +107,24 @@ class Download:
         # Bodies on their way, queued and being written.
         connections_max = allow_connections(config.connections_max, config.transfers_max + 2 * QUEUED_MAX)
         self._transfers_max = min(config.transfers_max, connections_max)
-        first_number, step = (job.part.first_number + job.part.number, job.part.processes) if job.part else (history.next_number, 1)
+        first_number, step = (
+            (job.part.first_number + job.part.number, job.part.processes) if job.part else (history.next_number, 1)
+        )
         about = About(self._agent, job.part_of, history.attempts + 1, config)
         most = self._transfers_max + 2 * QUEUED_MAX + self._transfers_max  # on their way, queued and being written
         self.in_flight = InFlight(job.folder, suspects.attempt, suspects.next_run, most)
-        self._repository = self.ledger.repository = Repository(job.folder, first_number, about, step, job.dictionary,
-                                                               self.in_flight.remove_written)
+        self._repository = self.ledger.repository = Repository(
+            job.folder, first_number, about, step, job.dictionary, self.in_flight.remove_written
+        )
         self._engine = Engine(config, connections_max, gate.lets_text, self._on_done)
-        self._watch = Watch(self._outage, self._resolver.is_answered, self._clock.now_ms, config.outage_max_s,
-                            self._engine.wake, self.stop.end)
+        self._watch = Watch(
+            self._outage,
+            self._resolver.is_answered,
+            self._clock.now_ms,
+            config.outage_max_s,
+            self._engine.wake,
+            self.stop.end,
+        )
         if history.next_number == 0 or (hosts and began_at_ms < self._ends_at_ms):
             self._repository.open_file(began_at_ms)
         self._groups = charge(self._groups, suspects, self._settlement)
@@ -224,13 +241,20 @@ class Download:
 
     def _on_nowhere(self, host: HostWork, found: Found) -> None:
         """Takes a host that has no address to ask."""
+
         def ask_again() -> None:
             self._resolver.forget(host.name)
             self._arrivals.add(host)
 
         if found.is_silent:
-            self._outage.hold(Held(NAMES, self._job.domain_of(host.name),
-                                   lambda: self._settlement.give_up(host, found.reason), ask_again))
+            self._outage.hold(
+                Held(
+                    NAMES,
+                    self._job.domain_of(host.name),
+                    lambda: self._settlement.give_up(host, found.reason),
+                    ask_again,
+                )
+            )
         else:
             self._settlement.give_up(host, found.reason)
 
@@ -278,8 +302,13 @@ class Download:
         is_elsewhere = is_robots and server_of(url) != server.name
         earlier = self._job.earlier.get(url)
         exchange = Exchange(
-            Origin(server_of(url), str(host.address), self._agent) if is_elsewhere else server.origin_at(host.address, self._agent),
-            url, self._robots_limits if is_robots else self._page_limits, self._bodies, robots_for=server.name if is_robots else "",
+            Origin(server_of(url), str(host.address), self._agent)
+            if is_elsewhere
+            else server.origin_at(host.address, self._agent),
+            url,
+            self._robots_limits if is_robots else self._page_limits,
+            self._bodies,
+            robots_for=server.name if is_robots else "",
             keeps=not is_errand and self._keepers.may_keep(host, server),
             conditions=earlier.conditions() if earlier and not is_robots else (),
         )
@@ -334,6 +363,7 @@ class Download:
 
     def _hold(self, host: HostWork, server: Server, exchange: Exchange, now_ms: int) -> None:
         """Holds back a failure, and what else there is to ask of its host."""
+
         def fail() -> None:
             self._record(server, exchange)
             self._arrivals.add(host)
@@ -389,7 +419,11 @@ class Download:
     def _tell(self) -> None:
         counts = self.ledger.tally.counts()
         self._progress.tell(
-            pages=counts["answered"], bytes=counts["bytes"], servers=len(self._asked), waiting=counts["not_reached"],
-            errors=dict(self.ledger.tally.errors), listed=counts["listed"],
+            pages=counts["answered"],
+            bytes=counts["bytes"],
+            servers=len(self._asked),
+            waiting=counts["not_reached"],
+            errors=dict(self.ledger.tally.errors),
+            listed=counts["listed"],
             outage_s=self._outage.present_ms(self._clock.now_ms()) // 1000,
         )

@@ -32,8 +32,18 @@ from stages.fetcher.bandwidth import Bandwidth
 from stages.fetcher.exchange import STOP, Exchange
 from stages.fetcher.outage import NO_ROUTE
 from stages.fetcher.reasons import (
-    BAD_HTTP, CONNECTION_REFUSED, DISCONNECT, DNS, EMPTY, FORBIDDEN_ADDRESS, TIMEOUT_CONNECT, TIMEOUT_TOTAL, TLS,
-    TOO_LONG_HEADERS, TOO_SLOW, UNREACHABLE,
+    BAD_HTTP,
+    CONNECTION_REFUSED,
+    DISCONNECT,
+    DNS,
+    EMPTY,
+    FORBIDDEN_ADDRESS,
+    TIMEOUT_CONNECT,
+    TIMEOUT_TOTAL,
+    TLS,
+    TOO_LONG_HEADERS,
+    TOO_SLOW,
+    UNREACHABLE,
 )
 
 EVENTS_MAX = 32  # sockets handled before time, bandwidth and new requests are looked at again
@@ -57,11 +67,22 @@ REASONS = {
     pycurl.E_RECV_ERROR: DISCONNECT,
     pycurl.E_SEND_ERROR: DISCONNECT,
     TOO_LARGE: TOO_LONG_HEADERS,
-    **dict.fromkeys((
-        pycurl.E_SSL_CONNECT_ERROR, pycurl.E_PEER_FAILED_VERIFICATION, pycurl.E_SSL_CERTPROBLEM, pycurl.E_SSL_CIPHER,
-        pycurl.E_SSL_CACERT_BADFILE, pycurl.E_SSL_SHUTDOWN_FAILED, pycurl.E_SSL_CRL_BADFILE, pycurl.E_SSL_ISSUER_ERROR,
-        pycurl.E_SSL_PINNEDPUBKEYNOTMATCH, pycurl.E_SSL_INVALIDCERTSTATUS, pycurl.E_USE_SSL_FAILED,
-    ), TLS),
+    **dict.fromkeys(
+        (
+            pycurl.E_SSL_CONNECT_ERROR,
+            pycurl.E_PEER_FAILED_VERIFICATION,
+            pycurl.E_SSL_CERTPROBLEM,
+            pycurl.E_SSL_CIPHER,
+            pycurl.E_SSL_CACERT_BADFILE,
+            pycurl.E_SSL_SHUTDOWN_FAILED,
+            pycurl.E_SSL_CRL_BADFILE,
+            pycurl.E_SSL_ISSUER_ERROR,
+            pycurl.E_SSL_PINNEDPUBKEYNOTMATCH,
+            pycurl.E_SSL_INVALIDCERTSTATUS,
+            pycurl.E_USE_SSL_FAILED,
+        ),
+        TLS,
+    ),
 }
 OUR_OWN = (errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # not the server's fault
 BROKEN_OFF = (DISCONNECT, EMPTY, UNREACHABLE)
@@ -83,7 +104,12 @@ def reason_of(code: int, message: str, os_error: int = 0) -> str:
 def find_certificates() -> dict[int, str]:
     """The options that name the system's certificates: those built into a wheel are another system's (pycurl #834)."""
     paths = ssl.get_default_verify_paths()  # heeds SSL_CERT_FILE and SSL_CERT_DIR
-    bundles = (paths.cafile, "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
+    bundles = (
+        paths.cafile,
+        "/etc/ssl/certs/ca-certificates.crt",
+        "/etc/pki/tls/certs/ca-bundle.crt",
+        "/etc/ssl/cert.pem",
+    )
     bundle = next((path for path in bundles if path and os.path.exists(path)), None)
     if bundle:
         return {pycurl.CAINFO: bundle}  # preferred: libcurl keeps a parsed bundle, not a folder
@@ -93,10 +119,17 @@ def find_certificates() -> dict[int, str]:
 def make_options(config: Fetcher) -> dict:
     """What every transfer has in common."""
     return {
-        pycurl.NOSIGNAL: 1, pycurl.FOLLOWLOCATION: 0, pycurl.PROXY: "", pycurl.NOPROXY: "*",
-        pycurl.PROTOCOLS: pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS, pycurl.NETRC: pycurl.NETRC_IGNORED,
-        pycurl.HTTP_CONTENT_DECODING: 0, pycurl.HTTP09_ALLOWED: 0, pycurl.PATH_AS_IS: 1,
-        pycurl.SSL_VERIFYPEER: 1, pycurl.SSL_VERIFYHOST: 2,
+        pycurl.NOSIGNAL: 1,
+        pycurl.FOLLOWLOCATION: 0,
+        pycurl.PROXY: "",
+        pycurl.NOPROXY: "*",
+        pycurl.PROTOCOLS: pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS,
+        pycurl.NETRC: pycurl.NETRC_IGNORED,
+        pycurl.HTTP_CONTENT_DECODING: 0,
+        pycurl.HTTP09_ALLOWED: 0,
+        pycurl.PATH_AS_IS: 1,
+        pycurl.SSL_VERIFYPEER: 1,
+        pycurl.SSL_VERIFYHOST: 2,
         pycurl.CONNECTTIMEOUT_MS: max(1, round(config.connect_timeout_s * 1000)),
         pycurl.BUFFERSIZE: READ_SLOWLY_BYTES if config.bandwidth_max_bytes_per_s else READ_BYTES,
         **find_certificates(),
@@ -104,17 +137,28 @@ def make_options(config: Fetcher) -> dict:
 
 
 class Engine:
-    def __init__(self, config: Fetcher, connections_max: int, is_allowed: Callable[[str], bool], on_done: Callable[[Exchange], None],
-                 watch: Callable[[str, bytes], None] | None = None):
+    def __init__(
+        self,
+        config: Fetcher,
+        connections_max: int,
+        is_allowed: Callable[[str], bool],
+        on_done: Callable[[Exchange], None],
+        watch: Callable[[str, bytes], None] | None = None,
+    ):
         self._options = make_options(config)
         if watch is not None:
-            self._options |= {pycurl.VERBOSE: 1, pycurl.DEBUGFUNCTION: lambda kind, data: kind in TOLD and watch(TOLD[kind], data)}
+            self._options |= {
+                pycurl.VERBOSE: 1,
+                pycurl.DEBUGFUNCTION: lambda kind, data: kind in TOLD and watch(TOLD[kind], data),
+            }
         self._is_allowed = is_allowed
         self._on_done = on_done
         self._bandwidth = Bandwidth(config.bandwidth_max_bytes_per_s)
         self._total_timeout_s, self._slow_s = config.total_timeout_s, config.slow_s
         self._slow_bytes = config.slow_bytes_per_s * config.slow_s
-        self._sweep_every_s = min(SWEEP_MAX_S, config.total_timeout_s / SWEEPS_PER_LIMIT, config.slow_s / SWEEPS_PER_LIMIT)
+        self._sweep_every_s = min(
+            SWEEP_MAX_S, config.total_timeout_s / SWEEPS_PER_LIMIT, config.slow_s / SWEEPS_PER_LIMIT
+        )
         self._swept_at_s = time.monotonic()
         self._paused: deque[Transfer] = deque()  # for want of bandwidth, those first that have waited longest
         self._failure: OSError | None = None
@@ -144,7 +188,9 @@ class Engine:
         return bool(self._paused)
 
     def start(self, exchange: Exchange) -> None:
-        transfer = self._idle.pop() if self._idle else Transfer(self._options, self._is_allowed, self._bandwidth, self._paused)
+        transfer = (
+            self._idle.pop() if self._idle else Transfer(self._options, self._is_allowed, self._bandwidth, self._paused)
+        )
         transfer.prepare(exchange, time.monotonic())
         self._busy[transfer.curl] = transfer
         self._multi.add_handle(transfer.curl)
@@ -215,8 +261,10 @@ class Engine:
             for curl, code, message in failed:
                 os_error = curl.getinfo(pycurl.OS_ERRNO)
                 if os_error in OUR_OWN:
-                    raise TryLater(f"this machine can open no more connections ({os.strerror(os_error)}): run it again, "
-                                   "with a smaller fetcher.connections_max where that repeats itself")
+                    raise TryLater(
+                        f"this machine can open no more connections ({os.strerror(os_error)}): run it again, "
+                        "with a smaller fetcher.connections_max where that repeats itself"
+                    )
                 told = f"{message} ({os.strerror(os_error)})" if os_error else message
                 self._busy[curl].exchange.has_no_route = code == pycurl.E_COULDNT_CONNECT and os_error in NO_ROUTE
                 self._end(curl, reason_of(code, message, os_error), told)
@@ -289,7 +337,9 @@ def to_curl(events: int) -> int:
 class Transfer:
     """A libcurl handle, used for one exchange after another."""
 
-    def __init__(self, options: dict, is_allowed: Callable[[str], bool], bandwidth: Bandwidth, paused: deque["Transfer"]):
+    def __init__(
+        self, options: dict, is_allowed: Callable[[str], bool], bandwidth: Bandwidth, paused: deque["Transfer"]
+    ):
         self._is_allowed = is_allowed
         self._bandwidth = bandwidth
         self._paused = paused

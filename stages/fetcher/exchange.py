@@ -17,8 +17,19 @@ from contract.warc import clean_message
 from stages.fetcher.addresses import explain_forbidden
 from stages.fetcher.bodies import Bodies, Body
 from stages.fetcher.reasons import (
-    BAD_HTTP, DISCONNECT, EMPTY, EXCLUDED_TYPE, FORBIDDEN_ADDRESS, HTTP_429, HTTP_5XX, REFUSALS, TIMEOUT_TOTAL, TOO_BIG,
-    TOO_LONG_HEADERS, TOO_SLOW, WORDS,
+    BAD_HTTP,
+    DISCONNECT,
+    EMPTY,
+    EXCLUDED_TYPE,
+    FORBIDDEN_ADDRESS,
+    HTTP_5XX,
+    HTTP_429,
+    REFUSALS,
+    TIMEOUT_TOTAL,
+    TOO_BIG,
+    TOO_LONG_HEADERS,
+    TOO_SLOW,
+    WORDS,
 )
 
 LENGTH, TIME, UNSPECIFIED = "length", "time", "unspecified"  # WARC-Truncated, WARC 1.1 section 5.13
@@ -36,6 +47,7 @@ _DIGITS = re.compile(r"[0-9]{1,18}")
 @dataclass(frozen=True)
 class Limits:
     """What of an answer is taken."""
+
     header_max_bytes: int
     body_max_bytes: int
     length_max_bytes: int = 0  # 0: no limit
@@ -67,18 +79,49 @@ class Origin:
 
 class Exchange:
     __slots__ = (
-        "url", "origin", "robots_for", "keeps", "target", "headers", "started_at_ms", "times_ms", "is_http2",
-        "is_sent", "was_cut_off", "has_no_route", "status", "outcome", "reason", "message", "truncated", "body", "header_bytes",
-        "_limits", "_header_max", "_lines", "_head", "_has_head", "_refusal",
+        "url",
+        "origin",
+        "robots_for",
+        "keeps",
+        "target",
+        "headers",
+        "started_at_ms",
+        "times_ms",
+        "is_http2",
+        "is_sent",
+        "was_cut_off",
+        "has_no_route",
+        "status",
+        "outcome",
+        "reason",
+        "message",
+        "truncated",
+        "body",
+        "header_bytes",
+        "_limits",
+        "_header_max",
+        "_lines",
+        "_head",
+        "_has_head",
+        "_refusal",
     )
 
-    def __init__(self, origin: Origin, url: str, limits: Limits, bodies: Bodies, *, robots_for: str = "", keeps: bool = False,
-                 conditions: tuple[str, ...] = ()):
+    def __init__(
+        self,
+        origin: Origin,
+        url: str,
+        limits: Limits,
+        bodies: Bodies,
+        *,
+        robots_for: str = "",
+        keeps: bool = False,
+        conditions: tuple[str, ...] = (),
+    ):
         self.url = url
         self.origin = origin
         self.robots_for = robots_for  # the server whose robots.txt is asked for, or nothing
         self.keeps = keeps  # the connection, for the next request to this server
-        self.target = url[len(origin.server):]
+        self.target = url[len(origin.server) :]
         self.headers = KEEPING if keeps else CLOSING  # those that libcurl does not write by itself
         if conditions:
             self.headers = (*self.headers, *conditions)
@@ -123,7 +166,9 @@ class Exchange:
     def request_block(self) -> bytes:
         """The bytes of the request, as libcurl sends them over HTTP/1.1; HTTP/2 has no Connection header."""
         lines = [line for line in self.headers if not (self.is_http2 and line.startswith("Connection:"))]
-        return "\r\n".join([f"GET {self.target}{self.origin.request_begin}{lines[0]}", *lines[1:], "", ""]).encode("ascii")
+        return "\r\n".join([f"GET {self.target}{self.origin.request_begin}{lines[0]}", *lines[1:], "", ""]).encode(
+            "ascii"
+        )
 
     def response_head(self) -> bytes:
         """Status line and headers as they came, line ends made CRLF, the header that no longer holds renamed."""
@@ -141,7 +186,7 @@ class Exchange:
     def header(self, name: bytes) -> str:
         """The value of the first header of that name in lower case, or nothing."""
         for line in self._lines:
-            if line[:len(name)].lower() == name and line[len(name):].lstrip(b" \t")[:1] == b":":
+            if line[: len(name)].lower() == name and line[len(name) :].lstrip(b" \t")[:1] == b":":
                 return line.partition(b":")[2].strip().decode("latin-1")
         return ""
 
@@ -173,7 +218,11 @@ class Exchange:
     def _choose(self) -> str:
         """Why the body is not wanted, or nothing."""
         kind, accepted = self._kind(), self._limits.accept_types
-        if accepted and kind and not any(kind == wanted or (wanted.endswith("/") and kind.startswith(wanted)) for wanted in accepted):
+        if (
+            accepted
+            and kind
+            and not any(kind == wanted or (wanted.endswith("/") and kind.startswith(wanted)) for wanted in accepted)
+        ):
             return EXCLUDED_TYPE
         length = self.header(b"content-length")
         if self._limits.length_max_bytes and _DIGITS.fullmatch(length) and int(length) > self._limits.length_max_bytes:

@@ -21,7 +21,9 @@ def read_hosts_file(path: Path) -> dict[str, list[Address]]:
         try:
             address = ip_address(words[0])
         except ValueError:
-            raise BadConfiguration(f"fetcher.hosts_file {path} line {number}: expected an address, found {words[0]!r}") from None
+            raise BadConfiguration(
+                f"fetcher.hosts_file {path} line {number}: expected an address, found {words[0]!r}"
+            ) from None
         for name in words[1:]:
             hosts.setdefault(name.lower().rstrip("."), []).append(address)
     return hosts

@@ -37,6 +37,7 @@ ANY_PORT = 9
 
 class Held(NamedTuple):
     """A failure that is held back."""
+
     kind: str
     domain: str
     fail: Callable[[], None]  # makes it an ordinary failure
@@ -133,8 +134,15 @@ def has_route(addresses: Iterable[str]) -> bool:
 class Watch:
     """Looks whether the network is down, and when it is back."""
 
-    def __init__(self, outage: Outage, ask_name_server: Callable[[], Awaitable[bool]], clock: Callable[[], int],
-                 max_s: float, on_change: Callable[[], None], on_too_long: Callable[[str], None]):
+    def __init__(
+        self,
+        outage: Outage,
+        ask_name_server: Callable[[], Awaitable[bool]],
+        clock: Callable[[], int],
+        max_s: float,
+        on_change: Callable[[], None],
+        on_too_long: Callable[[str], None],
+    ):
         self._outage = outage
         self._ask_name_server = ask_name_server
         self._clock = clock
@@ -156,8 +164,10 @@ class Watch:
                 began_at_ms = self._begin(kinds)
             left_s = self._max_s - self._outage.present_ms(self._clock()) / 1000
             if left_s <= 0:
-                self._on_too_long(f"the network has been down here for {self._max_s:g} s ({describe(kinds)}): "
-                                  "run it again when the network is back; no server was charged with it")
+                self._on_too_long(
+                    f"the network has been down here for {self._max_s:g} s ({describe(kinds)}): "
+                    "run it again when the network is back; no server was charged with it"
+                )
                 return
             await trio.sleep(min(pause_s, left_s))
             pause_s = min(2 * pause_s, LOOK_MOST_S)
@@ -184,9 +194,11 @@ class Watch:
         began_at_ms = self._clock()
         self._outage.begin(began_at_ms)
         domains = self._outage.domains()
-        say(f"the network is down here ({describe(kinds)}: {', '.join(domains[:DOMAINS_LEAST])}): "
+        say(
+            f"the network is down here ({describe(kinds)}: {', '.join(domains[:DOMAINS_LEAST])}): "
             f"waiting for up to {self._max_s:g} s, looking again every {LOOK_LEAST_S:g} to "
-            f"{LOOK_MOST_S:g} s; no server is charged with it")
+            f"{LOOK_MOST_S:g} s; no server is charged with it"
+        )
         return began_at_ms
 
 

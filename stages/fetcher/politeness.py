@@ -75,7 +75,9 @@ class Politeness:
         self._response_factor = config.delay_response_factor
         # Several processes know each other's requests by the address only, so that always rests.
         self._scope = frozenset(config.delay_scope) | ({"address"} if config.processes > 1 else set())
-        self._longest_ms = rested_at(0, max(self._delay_ms, round(config.total_timeout_s * config.delay_response_factor * 1000)))
+        self._longest_ms = rested_at(
+            0, max(self._delay_ms, round(config.total_timeout_s * config.delay_response_factor * 1000))
+        )
         self._addresses: dict[bytes, Rest] = {}
         self._written: dict[int, int] = {}  # slot -> the moment that we wrote there ourselves
         self._domains: dict[str, Rest] = {}

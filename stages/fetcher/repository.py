@@ -25,7 +25,9 @@ from storage.publish import ASIDE, FORMAT, encode_json, make_folder, put, sync_f
 
 SYNCED = f"{ASIDE}synced-"  # and the number of the first file that it is about
 BATCH_MAX = 512  # exchanges that are written together ...
-BATCH_MAX_BYTES = 8 << 20  # ... or bodies of this size: while they are written they are in memory, mapped, and compressed
+BATCH_MAX_BYTES = (
+    8 << 20
+)  # ... or bodies of this size: while they are written they are in memory, mapped, and compressed
 MARK_EVERY_MS = 1_000  # three syncs of small files for one of the pages': not at each
 JOINED_MAX_BYTES = 4 << 20  # members up to this are written in one call; larger ones are not copied for that
 
@@ -41,6 +43,7 @@ def mark_name(first_number: int) -> str:
 @dataclass(frozen=True)
 class About:
     """What the warcinfo record of every file says."""
+
     software: str
     part_of: str  # crawl id and cycle, or the list's name
     attempt: int  # how often this folder has been worked on, this time included
@@ -48,9 +51,12 @@ class About:
 
     def block(self) -> bytes:
         fields = {
-            "software": self.software, "format": "WARC File Format 1.1",
+            "software": self.software,
+            "format": "WARC File Format 1.1",
             "conformsTo": "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
-            "isPartOf": self.part_of, "attempt": self.attempt, "robots": "obey",
+            "isPartOf": self.part_of,
+            "attempt": self.attempt,
+            "robots": "obey",
             "config": json.dumps(asdict(self.config), sort_keys=True),
         }
         lines = (f"{name}: {value}".encode("utf-8", "backslashreplace") for name, value in fields.items())
@@ -70,8 +76,15 @@ class PageFile:
 class Repository:
     """Writes the files first_number, first_number + step, ... of a folder; others may write those between."""
 
-    def __init__(self, folder: Path, first_number: int, about: About, step: int = 1, dictionary: bytes | None = None,
-                 on_written: Callable[[list[Draft]], None] = lambda drafts: None):
+    def __init__(
+        self,
+        folder: Path,
+        first_number: int,
+        about: About,
+        step: int = 1,
+        dictionary: bytes | None = None,
+        on_written: Callable[[list[Draft]], None] = lambda drafts: None,
+    ):
         self._pages = folder / names.PAGES
         self._mark_path = folder / mark_name(first_number)
         self._mark: dict[str, int] = {}  # bytes that are synced, of all files
@@ -99,7 +112,9 @@ class Repository:
         self._files.append(PageFile(self._next_number, path, descriptor))
         self._next_number += self._step
         headers = [
-            ("WARC-Record-ID", warc.new_id()), ("WARC-Date", warc.format_date(now_ms)), ("WARC-Filename", path.name),
+            ("WARC-Record-ID", warc.new_id()),
+            ("WARC-Date", warc.format_date(now_ms)),
+            ("WARC-Filename", path.name),
             ("Content-Type", warc.FIELDS),
         ]
         record = self._compressor.compress(warc.encode_record("warcinfo", headers, self._about.block()))
@@ -111,8 +126,17 @@ class Repository:
         self._queue.append(Draft(exchange, is_final, earlier))
         return len(exchange.response_head()) + exchange.body.size_bytes if exchange.has_answer else 0
 
-    def write_outcome(self, url: str, outcome: str, reason: str, at_ms: int, *, is_final: bool, robots_for: str = "",
-                      message: str = "") -> None:
+    def write_outcome(
+        self,
+        url: str,
+        outcome: str,
+        reason: str,
+        at_ms: int,
+        *,
+        is_final: bool,
+        robots_for: str = "",
+        message: str = "",
+    ) -> None:
         """Queues the record of a URL that nobody was asked for."""
         self._queue.append(encode_outcome(url, outcome, reason, at_ms, is_final, robots_for, message=message))
 
@@ -185,7 +209,7 @@ class Repository:
             for data in members if size > JOINED_MAX_BYTES else [b"".join(members)]:
                 left = memoryview(data)
                 while left:
-                    left = left[os.write(file.descriptor, left):]
+                    left = left[os.write(file.descriptor, left) :]
         except OSError as error:
             try:
                 os.ftruncate(file.descriptor, file.size_bytes)  # else the next attempt cuts the torn member

@@ -22,7 +22,10 @@ from stages.fetcher.hosts_file import read_hosts_file
 from stages.fetcher.reasons import DNS, DNS_TIMEOUT, FORBIDDEN_ADDRESS
 
 SYSTEM_HOSTS = Path("/etc/hosts")
-TTL_MIN_S, TTL_MAX_S = 30, 86_400  # a name with no time to live is not looked up for every request, none is kept for ever
+TTL_MIN_S, TTL_MAX_S = (
+    30,
+    86_400,
+)  # a name with no time to live is not looked up for every request, none is kept for ever
 TROUBLE_TTL_S = 60  # for how long a name that nobody could tell about is not asked for again
 ADDRESSES_MAX = 8  # of one name; more would only be tried where all those before are dead
 RECORD_TYPES = {"ipv4": "A", "ipv6": "AAAA"}
@@ -98,8 +101,15 @@ class Resolver:
                 return True
         return False
 
-    def _keep(self, host: str, addresses: list[Address], reason: str, expires_at_ms: int, message: str,
-              is_silent: bool = False) -> Found:
+    def _keep(
+        self,
+        host: str,
+        addresses: list[Address],
+        reason: str,
+        expires_at_ms: int,
+        message: str,
+        is_silent: bool = False,
+    ) -> Found:
         allowed = [plain(address) for address in addresses if self._gate.lets(address)][:ADDRESSES_MAX]
         if allowed:
             reason = message = ""
@@ -118,7 +128,13 @@ class Resolver:
                 return addresses, "", expiry(now_ms, ttl_of(answer.response)), "", False
             except dns.resolver.NXDOMAIN as error:
                 ttl_s = min((ttl_of(response) for response in error.responses().values()), default=0)
-                return [], DNS, expiry(now_ms, ttl_s), f"there is no such name (NXDOMAIN), says {self._tell_servers()}", False
+                return (
+                    [],
+                    DNS,
+                    expiry(now_ms, ttl_s),
+                    f"there is no such name (NXDOMAIN), says {self._tell_servers()}",
+                    False,
+                )
             except dns.resolver.NoAnswer as error:
                 ttl_s, is_silent = min(ttl_s, ttl_of(error.response())), False
                 message = message or f"the name has no {' or '.join(self._types)} record, says {self._tell_servers()}"
@@ -164,7 +180,9 @@ def make_resolver(config: Fetcher) -> dns.asyncresolver.Resolver:
     try:
         resolver = dns.asyncresolver.Resolver(configure=not config.dns_servers)
     except dns.resolver.NoResolverConfiguration:
-        raise BadConfiguration("the system names no DNS server: set fetcher.dns_servers, or fetcher.hosts_file") from None
+        raise BadConfiguration(
+            "the system names no DNS server: set fetcher.dns_servers, or fetcher.hosts_file"
+        ) from None
     if config.dns_servers:
         resolver.nameservers = [read_name_server(text) for text in config.dns_servers]
     resolver.timeout = max(0.1, config.dns_timeout_s / 2)  # of one try: a lost packet is not a lost name
@@ -181,4 +199,6 @@ def read_name_server(text: str) -> dns.nameserver.Do53Nameserver:
             raise ValueError("no port")
         return dns.nameserver.Do53Nameserver(str(ip_address(host.strip("[]"))), int(port))
     except ValueError:
-        raise BadConfiguration(f"fetcher.dns_servers: expected an address such as 192.0.2.1 or [2001:db8::1]:53, found {text!r}") from None
+        raise BadConfiguration(
+            f"fetcher.dns_servers: expected an address such as 192.0.2.1 or [2001:db8::1]:53, found {text!r}"
+        ) from None

@@ -21,6 +21,7 @@ _MARK_NAME = re.compile(rf"{re.escape(SYNCED)}\d{{5,9}}")
 
 class Past(NamedTuple):
     """An exchange, or an outcome without one, of an earlier attempt."""
+
     url: str
     robots_for: str  # of an exchange for robots.txt: the server that the rules are for, which need not be the one asked
     is_final: bool
@@ -135,9 +136,14 @@ def to_past(record: warc.Record) -> Past:
     robots_for = record.get(warc.ROBOTS)
     is_answer = record.type in warc.ANSWERS
     return Past(
-        record.url, robots_for, record.get(warc.FINAL) == warc.YES, record.get(warc.OUTCOME), record.get(warc.REASON),
+        record.url,
+        robots_for,
+        record.get(warc.FINAL) == warc.YES,
+        record.get(warc.OUTCOME),
+        record.get(warc.REASON),
         is_answer or bool(record.get("WARC-IP-Address")),
-        len(record.block) if is_answer else 0, record.block if robots_for and is_answer else b"",
+        len(record.block) if is_answer else 0,
+        record.block if robots_for and is_answer else b"",
         warc.clean_message(record.get(warc.MESSAGE)),
     )
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 class Revisit(NamedTuple):
     """What is known of the answer that a URL of the list got before; empty, or 0, where it is not known."""
+
     etag: str = ""
     last_modified: str = ""
     payload_digest: str = ""

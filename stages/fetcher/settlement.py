@@ -4,17 +4,18 @@ from collections import deque
 from collections.abc import Callable
 
 from contract.tables import FAILED, REFUSED, ROBOTS
-from stages.fetcher.choice import explain_refusal
-from stages.fetcher.ledger import Ledger
+from stages.fetcher.outcomes import Ledger
+from stages.fetcher.pre_refusals import explain_refusal
 from stages.fetcher.reasons import FORBIDDEN_ADDRESS
-from stages.fetcher.servers import HostWork, Server
+from stages.fetcher.server_queues import HostWork, Server
 
 AT_ONCE_MAX = 500  # URLs refused before sockets and signals get their turn
 
 
 class Settlement:
-    def __init__(self, ledger: Ledger, refused: dict[str, str], clock: Callable[[], int],
-                 return_home: Callable[[Server], None]):
+    def __init__(
+        self, ledger: Ledger, refused: dict[str, str], clock: Callable[[], int], return_home: Callable[[Server], None]
+    ):
         self._ledger = ledger
         self._refused = refused  # URLs that are not asked for, and why
         self._clock = clock

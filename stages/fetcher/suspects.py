@@ -27,9 +27,9 @@ from contract.stage import OTHERS_PASS_VARIABLE
 from contract.tables import FAILED
 from contract.url import server_of
 from stages.fetcher.exchange import Exchange
-from stages.fetcher.records import Draft
 from stages.fetcher.reasons import KILLED_FETCHER
-from stages.fetcher.servers import HostWork, Server
+from stages.fetcher.records import Draft
+from stages.fetcher.server_queues import HostWork, Server
 from stages.fetcher.settlement import Settlement
 from stages.fetcher.stopping import say
 from storage.publish import ASIDE
@@ -86,7 +86,7 @@ class InFlight:
 
     def clear(self) -> None:
         """This process ends in order: nothing that is still in flight is a suspect."""
-        self._map[_SLOT.size:] = bytes(len(self._map) - _SLOT.size)
+        self._map[_SLOT.size :] = bytes(len(self._map) - _SLOT.size)
 
     def close(self) -> None:
         self._map.close()
@@ -94,6 +94,7 @@ class InFlight:
 
 class Run(NamedTuple):
     """What a process left."""
+
     attempt: int
     number: int  # within the attempt
     passed: int
@@ -139,8 +140,9 @@ def judge(runs: Iterable[Run], attempt: int | None = None, *, others_pass: bool 
     keys = frozenset().union(*(run.in_flight for run in runs))
     deaths = sum(bool(run.in_flight) for run in runs)
     next_run = max((run.number for run in present), default=-1) + 1
-    return Suspects(attempt, next_run, keys, frozenset(deaths_alone), frozenset(charged), deaths, fruitless,
-                    attempt in fruitful)
+    return Suspects(
+        attempt, next_run, keys, frozenset(deaths_alone), frozenset(charged), deaths, fruitless, attempt in fruitful
+    )
 
 
 def read_suspects(folder: Path, attempt: int | None = None) -> Suspects:
@@ -149,7 +151,7 @@ def read_suspects(folder: Path, attempt: int | None = None) -> Suspects:
     for path in folder.glob(f"{IN_FLIGHT}*"):
         if (found := _NAME.fullmatch(path.name)) and path.is_file() and path.stat().st_size <= FILE_MAX_BYTES:
             data = path.read_bytes()
-            values = [value for value, in _SLOT.iter_unpack(data[:len(data) // _SLOT.size * _SLOT.size])] or [0]
+            values = [value for (value,) in _SLOT.iter_unpack(data[: len(data) // _SLOT.size * _SLOT.size])] or [0]
             runs.append(Run(int(found[1]), int(found[2]), values[0], frozenset(values[1:]) - {0}))
     return judge(runs, attempt, others_pass=bool(os.environ.get(OTHERS_PASS_VARIABLE)))
 
@@ -163,6 +165,7 @@ def forget_runs(folder: Path, suspects: Suspects) -> None:
 
 class Group(NamedTuple):
     """URLs that are asked after all others."""
+
     urls: list[tuple[Server, str]]
     is_careful: bool  # with nothing else in flight
 
@@ -198,11 +201,14 @@ def charge(groups: list[Group], suspects: Suspects, settlement: Settlement) -> l
                 settlement.settle(server, url, FAILED, KILLED_FETCHER, DIED_TWICE)
     left = []
     for urls, is_careful in groups:
-        urls = [(server, url) for server, url in urls
-                if key_of(url) not in suspects.charged and not server.is_left_alone]
+        urls = [
+            (server, url) for server, url in urls if key_of(url) not in suspects.charged and not server.is_left_alone
+        ]
         left.append(Group(urls, is_careful))
     if (count := sum(len(group.urls) for group in left)) and not suspects.are_asked:
-        say(f"the fetcher died {FRUITLESS_MAX} times while nothing passed: {count} URLs that may be the cause "
-            "are left to a later cycle")
+        say(
+            f"the fetcher died {FRUITLESS_MAX} times while nothing passed: {count} URLs that may be the cause "
+            "are left to a later cycle"
+        )
         return []
     return left

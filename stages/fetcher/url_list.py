@@ -13,7 +13,7 @@ from contract.tables import SERVERS, URL_LIST
 from contract.terminal import make_plain
 from contract.url import OTHER_SCHEME, UNPARSABLE, NotCanonical, canonicalise
 from stages.fetcher.revisit import Revisit
-from stages.fetcher.servers import Known
+from stages.fetcher.server_queues import Known
 from storage.errors import Damaged
 from storage.tables import column, read_some_columns, read_table
 
@@ -49,8 +49,11 @@ def read_known_servers(folder: Path, now_ms: int) -> dict[str, Known]:
         table.column("server").to_pylist(), table.column("robots").to_pylist(), numbers
     ):
         known[server] = Known(
-            robots_text=robots if expires_at_ms > now_ms else None, delay_ms=delay_ms, last_request_at_ms=last_request_at_ms,
-            ready_at_ms=min(ready_at_ms, now_ms + WAIT_MAX_S * 1000), failures=failures,
+            robots_text=robots if expires_at_ms > now_ms else None,
+            delay_ms=delay_ms,
+            last_request_at_ms=last_request_at_ms,
+            ready_at_ms=min(ready_at_ms, now_ms + WAIT_MAX_S * 1000),
+            failures=failures,
         )
     return known
 
@@ -99,8 +102,10 @@ def read_own_table(path: Path) -> dict[str, list]:
 def to_revisit(etag: str, last_modified: str, payload_digest: str, fetched_at_ms: int) -> Revisit:
     """The same, but that what cannot be sent or written as it is counts as not known."""
     return Revisit(
-        etag if _SAFE_VALIDATOR.fullmatch(etag) else "", last_modified if _SAFE_VALIDATOR.fullmatch(last_modified) else "",
-        payload_digest if _DIGEST.fullmatch(payload_digest) else "", fetched_at_ms if 0 <= fetched_at_ms < LATEST_MS else 0,
+        etag if _SAFE_VALIDATOR.fullmatch(etag) else "",
+        last_modified if _SAFE_VALIDATOR.fullmatch(last_modified) else "",
+        payload_digest if _DIGEST.fullmatch(payload_digest) else "",
+        fetched_at_ms if 0 <= fetched_at_ms < LATEST_MS else 0,
     )
 
 

@@ -29,7 +29,7 @@ from contract.robots_groups import read_sitemaps
 from contract.stage import expect_ours, live_with_supervisor
 from contract.tables import DISTINCT, SERVERS, TAKEN, URL_LIST
 from contract.units import count
-from stages.scheduler.choice import choose, server_caps
+from stages.scheduler.selection import choose, server_caps
 from storage.publish import is_published, publishing
 from storage.tables import column, write_table
 from storage.text_segments import NO_TEXT, read_blobs
@@ -60,29 +60,54 @@ def main() -> None:
         with publishing(folder) as manifest:
             write_table(folder / names.URL_LIST, listed, DISTINCT)
             write_table(folder / names.SERVERS, servers)
-            manifest |= {"stage": NAME, "cycle": plan.cycle, "block": plan.block, "generation": plan.generation,
-                         "config_digest": plan.config.digest(), "inputs": {},
-                         "counts": {"listed": len(listed), "servers": len(servers)}}
-    print(f"{NAME}: cycle {plan.cycle}, block {plan.block}: {count(len(listed), 'URL')} of {count(len(servers), 'server')}")
+            manifest |= {
+                "stage": NAME,
+                "cycle": plan.cycle,
+                "block": plan.block,
+                "generation": plan.generation,
+                "config_digest": plan.config.digest(),
+                "inputs": {},
+                "counts": {"listed": len(listed), "servers": len(servers)},
+            }
+    print(
+        f"{NAME}: cycle {plan.cycle}, block {plan.block}: {count(len(listed), 'URL')} of {count(len(servers), 'server')}"
+    )
 
 
 def make_list(crawl: Path, plan: Plan, generation: Generation) -> tuple[pa.Table, pa.Table]:
-    table = {name: column(generation.servers, name) for name in ("delay_ms", "due_at_ms", "given_up", "server_key", "domain_key")}
+    table = {
+        name: column(generation.servers, name)
+        for name in ("delay_ms", "due_at_ms", "given_up", "server_key", "domain_key")
+    }
     caps = server_caps(table, plan.now_ms, plan.config)
-    chosen = choose(generation.rows, generation.places, caps, plan.config.scheduler.list_max_urls, plan.config.scheduler.order)
+    chosen = choose(
+        generation.rows, generation.places, caps, plan.config.scheduler.list_max_urls, plan.config.scheduler.order
+    )
     server = generation.places[chosen]
-    listed = pa.table({
-        "order": np.arange(len(chosen), dtype=np.uint32), "url": pa.array(read_urls(crawl, generation, chosen), pa.string()),
-        "domain_key": table["domain_key"][server], "url_key": generation.rows["key"][chosen],
-        "server_key": table["server_key"][server], "depth": generation.rows["depth"][chosen],
-        **no_revisits(len(chosen)), **take_along(generation, chosen, plan.config.scheduler.order),
-    }, schema=URL_LIST)
+    listed = pa.table(
+        {
+            "order": np.arange(len(chosen), dtype=np.uint32),
+            "url": pa.array(read_urls(crawl, generation, chosen), pa.string()),
+            "domain_key": table["domain_key"][server],
+            "url_key": generation.rows["key"][chosen],
+            "server_key": table["server_key"][server],
+            "depth": generation.rows["depth"][chosen],
+            **no_revisits(len(chosen)),
+            **take_along(generation, chosen, plan.config.scheduler.order),
+        },
+        schema=URL_LIST,
+    )
     return listed, known_servers(crawl, generation.servers.take(pa.array(np.unique(server))))
 
 
 def take_along(generation: Generation, chosen: np.ndarray, order: str) -> dict[str, np.ndarray]:
     """What each page of the list is to hand on to its targets: all that it has of what the list is ordered by."""
-    return {name: generation.rows[name.removesuffix("_taken")][chosen] if name == f"{order}_taken" else np.zeros(len(chosen), np.uint64) for name in TAKEN}
+    return {
+        name: generation.rows[name.removesuffix("_taken")][chosen]
+        if name == f"{order}_taken"
+        else np.zeros(len(chosen), np.uint64)
+        for name in TAKEN
+    }
 
 
 def no_revisits(rows: int) -> dict[str, np.ndarray]:

@@ -51,10 +51,16 @@ def main() -> int | None:
     parser.add_argument("--out", type=Path, metavar="DIR2", help="write below this folder and commit nothing")
     parser.add_argument("--repair", action="store_true", help="make damaged files of a committed merge anew")
     parser.add_argument("--rebuild", type=int, metavar="BLOCK", help="make the live generation of this block anew")
-    parser.add_argument("--times", type=Path, metavar="FILE", help="write the seconds that each part took to this file, as JSON")
+    parser.add_argument(
+        "--times", type=Path, metavar="FILE", help="write the seconds that each part took to this file, as JSON"
+    )
     arguments = parser.parse_args()
-    if (arguments.cycle is None) == (arguments.rebuild is None) or (arguments.rebuild is not None and (arguments.out or arguments.repair)):
-        raise Usage(f"give --cycle ID, with --out or --repair where you want that, or --rebuild BLOCK alone (see bin/{NAME} --help)")
+    if (arguments.cycle is None) == (arguments.rebuild is None) or (
+        arguments.rebuild is not None and (arguments.out or arguments.repair)
+    ):
+        raise Usage(
+            f"give --cycle ID, with --out or --repair where you want that, or --rebuild BLOCK alone (see bin/{NAME} --help)"
+        )
     timing = Timing()
     live_with_supervisor()
     crawl = open_folder(arguments.crawl)
@@ -65,7 +71,9 @@ def main() -> int | None:
     with setting_aside(crawl, is_asked=not (arguments.out or arguments.repair)):
         plan = read_plan(crawl.path, arguments.cycle)
         if plan.kind in FROM_INBOX and not arguments.repair:
-            raise Usage(f"cycle {plan.cycle} is of kind {plan.kind}: it has nothing to verify; --repair makes its table anew")
+            raise Usage(
+                f"cycle {plan.cycle} is of kind {plan.kind}: it has nothing to verify; --repair makes its table anew"
+            )
         log = replay(crawl.path, crawl.blocks_first)
         if arguments.repair:
             return repair(crawl, plan, log)
@@ -90,7 +98,9 @@ def write_times(timing: Timing, path: Path | None) -> None:
         path.write_text(json.dumps(timing.told(), indent=1))
 
 
-def work(crawl: CrawlFolder, out: Path, plan: Plan, log: State, timing: Timing | None = None) -> tuple[dict, VerifierPlan | None]:
+def work(
+    crawl: CrawlFolder, out: Path, plan: Plan, log: State, timing: Timing | None = None
+) -> tuple[dict, VerifierPlan | None]:
     if plan.kind == GROW:
         return split_block(crawl.path, out, plan), None
     if plan.kind in FROM_INBOX:
@@ -118,7 +128,9 @@ def find_copy(crawl: Path, plan: Plan) -> Path:
     try:
         verify(path, described.get(path.name) or describe(path))
     except (FileNotFoundError, Damaged) as error:
-        raise BadInput(f"{error}: cycle {plan.cycle} cannot be made anew without it; put {path} back from a copy of the crawl folder") from None
+        raise BadInput(
+            f"{error}: cycle {plan.cycle} cannot be made anew without it; put {path} back from a copy of the crawl folder"
+        ) from None
     return path
 
 
@@ -136,12 +148,16 @@ def repair(crawl: CrawlFolder, plan: Plan, log: State) -> None:
                 return
             if not Path(error.path).is_relative_to(crawl.path / names.GENERATIONS):
                 raise
-            raise BadInput(f"{error}; bin/{NAME} --crawl {crawl.path} --rebuild {plan.block} makes the block anew without it") from None
+            raise BadInput(
+                f"{error}; bin/{NAME} --crawl {crawl.path} --rebuild {plan.block} makes the block anew without it"
+            ) from None
         for folder in sorted(path.parent for path in root.rglob(names.MANIFEST)):
             place = folder.relative_to(root)
             described = {place / name: text for name, text in read_manifest(folder)["files"].items()}
             described[place / names.MANIFEST] = describe(folder / names.MANIFEST)
-            described |= {Path(names.TEXT) / name: text for name, text in read_manifest(folder).get("texts", {}).items()}
+            described |= {
+                Path(names.TEXT) / name: text for name, text in read_manifest(folder).get("texts", {}).items()
+            }
             for name, description in described.items():
                 if put_back(root / name, crawl.path / name, description, plan.block):
                     note_mended(crawl.path, name)
@@ -170,7 +186,9 @@ def repair_aux(crawl: Path, scratch: Path, plan: Plan) -> int:
         return 0
     if plan.kind != CRAWL or about is None:
         return 0
-    is_missed = any(note["path"] == (folder / names.AUX).relative_to(crawl).as_posix() for note in notes_of_damage(crawl))
+    is_missed = any(
+        note["path"] == (folder / names.AUX).relative_to(crawl).as_posix() for note in notes_of_damage(crawl)
+    )
     if not (folder / names.AUX).exists() and not is_missed:
         return 0  # deleted, for every block has absorbed it
     try:
@@ -193,7 +211,9 @@ def put_back(made: Path, target: Path, description: dict, block: int) -> bool:
         return False
     except Damaged as error:
         if not made.exists():
-            raise BadInput(f"{error}; it was not written by this cycle: repair the cycle that its name tells, or --rebuild {block}") from None
+            raise BadInput(
+                f"{error}; it was not written by this cycle: repair the cycle that its name tells, or --rebuild {block}"
+            ) from None
         make_folder(target.parent)
         put(target, made.read_bytes())
         return True

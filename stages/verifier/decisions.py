@@ -39,8 +39,10 @@ class Decisions:
         tables = [source.read(low, high) for source in self.sources]
         parts = [(column(table, "domain_key"), column(table, "url_key"), ~is_server(table)) for table in tables]
         empty = [np.empty(0, np.uint64)]
-        return (np.concatenate(empty + [domain[wanted] for domain, _, wanted in parts]),
-                np.concatenate(empty + [key[wanted] for _, key, wanted in parts]))
+        return (
+            np.concatenate(empty + [domain[wanted] for domain, _, wanted in parts]),
+            np.concatenate(empty + [key[wanted] for _, key, wanted in parts]),
+        )
 
 
 def is_server(table: pa.Table) -> np.ndarray:

@@ -6,7 +6,6 @@ import pyarrow as pa
 from contract.tables import COLLECTED_STATE, PRESCHEDULED, STATES, WAITING
 from storage.tables import column, only_chunk
 
-
 REASONS_MAX = 20  # of failures of servers that a manifest tells
 
 
@@ -17,9 +16,13 @@ def describe_generation(servers: pa.Table, states: np.ndarray) -> dict:
     domains = int(domain.max()) + 1 if len(domain) else 0
     known = np.bincount(domain, column(servers, "known"), minlength=domains)
     return {
-        "known": int(states.sum()), "states": dict(zip(STATES, states.tolist())), "collected": int(states[COLLECTED_STATE]),
-        "waiting": int(states[WAITING] + states[PRESCHEDULED]), "earliest_due_ms": int(due.min()) if len(due) else None,
-        "servers": len(servers), "domains": domains,
+        "known": int(states.sum()),
+        "states": dict(zip(STATES, states.tolist())),
+        "collected": int(states[COLLECTED_STATE]),
+        "waiting": int(states[WAITING] + states[PRESCHEDULED]),
+        "earliest_due_ms": int(due.min()) if len(due) else None,
+        "servers": len(servers),
+        "domains": domains,
         "servers_failing": int(((column(servers, "failures") > 0) & ~column(servers, "given_up")).sum()),
         "servers_given_up": int(column(servers, "given_up").sum()),
         "server_failures": count_failures(servers),
@@ -40,6 +43,13 @@ def count_failures(servers: pa.Table) -> list[dict]:
     found = []
     for number in sorted(range(len(reasons)), key=lambda number: (-together[number], reasons[number]))[:REASONS_MAX]:
         example = servers.slice(int(places[first[number]]), 1).to_pylist()[0]
-        found.append({"reason": reasons[number], "failing": together[number] - ended[number], "given_up": ended[number],
-                      "example": example["server"], "message": example["last_failure_message"]})
+        found.append(
+            {
+                "reason": reasons[number],
+                "failing": together[number] - ended[number],
+                "given_up": ended[number],
+                "example": example["server"],
+                "message": example["last_failure_message"],
+            }
+        )
     return found

@@ -37,8 +37,13 @@ class Happened:
 
     def part(self, low: int, high: int) -> "Happened":
         here = slice(find_pair(self.domain_key, self.key, low), find_pair(self.domain_key, self.key, high))
-        return Happened(self.domain_key[here], self.key[here], self.server_key[here], self.code[here],
-                        {name: values[here] for name, values in self.taken.items()})
+        return Happened(
+            self.domain_key[here],
+            self.key[here],
+            self.server_key[here],
+            self.code[here],
+            {name: values[here] for name, values in self.taken.items()},
+        )
 
 
 @dataclass
@@ -53,7 +58,9 @@ class Answers:
 
     def part(self, low: int, high: int) -> "Answers":
         here = slice(find_pair(self.domain_key, self.key, low), find_pair(self.domain_key, self.key, high))
-        return Answers(*(getattr(self, name)[here] for name in ("domain_key", "key", "row", "fetched_at_ms", "content_digest")))
+        return Answers(
+            *(getattr(self, name)[here] for name in ("domain_key", "key", "row", "fetched_at_ms", "content_digest"))
+        )
 
 
 class Harvest:
@@ -63,8 +70,12 @@ class Harvest:
         self._pairs = (block[0] << KEY_BITS, block[1] << KEY_BITS)
         self._extracted = None
         empty = EXTRACTED.empty_table()
-        self.foreign, self.strangers = empty, empty
-        self.collected, self.metadata, self.servers = COLLECTED.empty_table(), METADATA.empty_table(), SERVERS.empty_table()
+        self.unlisted_here, self.unlisted_elsewhere = empty, empty
+        self.collected, self.metadata, self.servers = (
+            COLLECTED.empty_table(),
+            METADATA.empty_table(),
+            SERVERS.empty_table(),
+        )
         if folder is None:
             return
         manifest = read_input_manifest(folder)
@@ -74,18 +85,23 @@ class Harvest:
         collected = read_table(folder / names.COLLECTED, COLLECTED, HAPPENED, is_verified=True)
         if column(collected, "foreign").any():  # then their URLs are needed too
             collected = read_table(folder / names.COLLECTED, COLLECTED, is_verified=True)
-        self.metadata = read_table(folder / names.METADATA, METADATA, ["url_key", "domain_key", "fetched_at_ms", "content_digest"], is_verified=True)
+        self.metadata = read_table(
+            folder / names.METADATA,
+            METADATA,
+            ["url_key", "domain_key", "fetched_at_ms", "content_digest"],
+            is_verified=True,
+        )
         self.servers = read_table(folder / names.SERVERS, SERVERS, is_verified=True)
         own = in_interval(column(collected, "domain_key"), *block)
         self.collected = collected if own.all() else collected.filter(pa.array(own))
         if "url" not in collected.column_names:
             return
-        self.foreign = as_extracted(self.collected.filter(self.collected.column("foreign")))
+        self.unlisted_here = as_extracted(self.collected.filter(self.collected.column("foreign")))
         strange = as_extracted(collected.filter(pa.array(~own & column(collected, "foreign").astype(bool))))
         if len(strange):
-            self.strangers = strange.filter(pa.array(self._are_strangers(strange)))
+            self.unlisted_elsewhere = strange.filter(pa.array(self._are_unlinked(strange)))
 
-    def _are_strangers(self, rows: pa.Table) -> np.ndarray:
+    def _are_unlinked(self, rows: pa.Table) -> np.ndarray:
         """Which of these rows of other blocks no link of the cycle leads to."""
         strange = np.ones(len(rows), bool)
         domain, key = column(rows, "domain_key"), column(rows, "url_key")
@@ -105,7 +121,7 @@ class Harvest:
         low, high = self._pairs
         if self._extracted is None:
             return
-        strange = self.strangers
+        strange = self.unlisted_elsewhere
         for begin, end in ((0, low), (high, PAIR_END)):
             for table in self._extracted.read_pieces(begin, end):
                 if len(strange) and len(table):
@@ -127,16 +143,20 @@ def join_sorted(table: pa.Table, more: pa.Table) -> pa.Table:
 def as_extracted(collected: pa.Table) -> pa.Table:
     """Rows of UrlsColetadas that nobody of us listed, as rows of UrlsExtraidas without links."""
     zeros = {accumulator.name: pa.array(np.zeros(len(collected), accumulator.dtype)) for accumulator in ACCUMULATORS}
-    return pa.table({name: zeros[name] if name in zeros else collected.column(name) for name in EXTRACTED.names}, schema=EXTRACTED)
+    return pa.table(
+        {name: zeros[name] if name in zeros else collected.column(name) for name in EXTRACTED.names}, schema=EXTRACTED
+    )
 
 
-def find_tables(crawl: Path, log: State, plan: VerifierPlan, seen: int, kinds: tuple[str, ...]) -> Iterator[tuple[Entry, Path, dict]]:
+def find_tables(
+    crawl: Path, log: State, plan: VerifierPlan, seen: int, kinds: tuple[str, ...]
+) -> Iterator[tuple[Entry, Path, dict]]:
     """The tables that may hold rows of this block, of the entries of these kinds in force at positions [seen, absorb_to).
 
     Of each only the slice is read: its pages carry checksums, and the manifest, which is given too, that of the footer.
     """
     low, high = interval(plan.block, plan.blocks)
-    for entry in log.entries[seen:plan.absorb_to]:
+    for entry in log.entries[seen : plan.absorb_to]:
         if entry is None or entry.kind not in kinds:
             continue
         folder = crawl / names.cycle(entry.cycle) / names.VERIFIER
@@ -148,8 +168,10 @@ def find_tables(crawl: Path, log: State, plan: VerifierPlan, seen: int, kinds: t
 
 def open_slices(crawl: Path, log: State, plan: VerifierPlan, seen: int) -> list[KeyedFile]:
     """The AUX that the turn takes in."""
-    return [KeyedFile(path, AUX, ORDER, None, about["first_keys"], about["last_key"])
-            for _, path, about in find_tables(crawl, log, plan, seen, WITH_AUX)]
+    return [
+        KeyedFile(path, AUX, ORDER, None, about["first_keys"], about["last_key"])
+        for _, path, about in find_tables(crawl, log, plan, seen, WITH_AUX)
+    ]
 
 
 def read_happened(harvest: Harvest) -> Happened:
@@ -157,11 +179,17 @@ def read_happened(harvest: Harvest) -> Happened:
     outcome, reason = harvest.collected.column("outcome"), harvest.collected.column("reason")
     code = np.select(
         [is_equal(outcome, ANSWERED), is_equal(outcome, FAILED), is_equal(reason, ROBOTS)],
-        [HAPPENED_ANSWERED, HAPPENED_FAILED, HAPPENED_REFUSED_BY_ROBOTS], HAPPENED_REFUSED,
+        [HAPPENED_ANSWERED, HAPPENED_FAILED, HAPPENED_REFUSED_BY_ROBOTS],
+        HAPPENED_REFUSED,
     ).astype(np.uint8)
     order, domain_key, key = sort_pairs(*(np.array(column(harvest.collected, name)) for name in ORDER))
-    return Happened(domain_key, key, column(harvest.collected, "server_key")[order], code[order],
-                    {name: column(harvest.collected, name)[order] for name in TAKEN})
+    return Happened(
+        domain_key,
+        key,
+        column(harvest.collected, "server_key")[order],
+        code[order],
+        {name: column(harvest.collected, name)[order] for name in TAKEN},
+    )
 
 
 def is_equal(texts: pa.ChunkedArray, wanted: str) -> np.ndarray:
@@ -171,4 +199,9 @@ def is_equal(texts: pa.ChunkedArray, wanted: str) -> np.ndarray:
 def read_answers(harvest: Harvest, low: int, high: int) -> Answers:
     here = np.flatnonzero(in_interval(column(harvest.metadata, "domain_key"), low, high))
     digests = fixed_bytes(harvest.metadata, "content_digest", METADATA.field("content_digest").type.byte_width)
-    return Answers(*(column(harvest.metadata, name)[here] for name in ORDER), here, column(harvest.metadata, "fetched_at_ms")[here], digests[here])
+    return Answers(
+        *(column(harvest.metadata, name)[here] for name in ORDER),
+        here,
+        column(harvest.metadata, "fetched_at_ms")[here],
+        digests[here],
+    )

@@ -6,11 +6,16 @@ import numpy as np
 
 from contract.generation import COLUMNS, SIDE_COLUMNS, Generation
 from contract.tables import COLLECTED_STATE, GIVEN_UP, PRESCHEDULED, REFUSED_BY_ROBOTS, REFUSED_BY_RULE, TAKEN, WAITING
+from stages.verifier.arrived_links import Links
 from stages.verifier.harvest import (
-    HAPPENED_ANSWERED, HAPPENED_FAILED, HAPPENED_REFUSED, HAPPENED_REFUSED_BY_ROBOTS, Answers, Happened,
+    HAPPENED_ANSWERED,
+    HAPPENED_FAILED,
+    HAPPENED_REFUSED,
+    HAPPENED_REFUSED_BY_ROBOTS,
+    Answers,
+    Happened,
 )
-from stages.verifier.links import Links
-from stages.verifier.servers import ServerTable
+from stages.verifier.server_table import ServerTable
 from storage.compiled import compiled
 from storage.errors import Damaged
 from storage.pairs import Runs, find_pairs, sort_pairs
@@ -52,13 +57,17 @@ class Piece:
 
 def find_known(parent: Generation, start: int, stop: int, links: Links) -> Piece:
     """Divides links into known and new: the uniqueness test itself."""
-    runs = Runs(parent.domains.key, np.clip(parent.domains.first_row, start, stop) - start, parent.rows["key"][start:stop])
+    runs = Runs(
+        parent.domains.key, np.clip(parent.domains.first_row, start, stop) - start, parent.rows["key"][start:stop]
+    )
     place, is_known = runs.search(links.domain_key, links.key)
     known, new = np.flatnonzero(is_known), np.flatnonzero(~is_known)
     return Piece(parent, start, stop, runs, links, known, place[known], new, place[new], new[:0])
 
 
-def merge_rows(piece: Piece, servers: ServerTable, segment_of_old: np.ndarray, own_segment: int, features: dict[str, np.ndarray]) -> None:
+def merge_rows(
+    piece: Piece, servers: ServerTable, segment_of_old: np.ndarray, own_segment: int, features: dict[str, np.ndarray]
+) -> None:
     """Sets the columns of the merged piece; features are those of the new rows."""
     parent, links, which, new_places = piece.parent, piece.links, piece.new, piece.new_servers
     older = {name: parent.rows.read(name, piece.start, piece.stop) for name in COLUMNS}
@@ -70,8 +79,12 @@ def merge_rows(piece: Piece, servers: ServerTable, segment_of_old: np.ndarray, o
     for name, sums in links.sums.items():
         older[name][at] = add_up(older[name][at], sums[piece.known], COLUMNS[name])
     fresh = {
-        "key": links.key[which], "server": new_places - servers.first_of_domain[new_places], "segment": own_segment, "state": WAITING,
-        "depth": links.depth[which], **features,
+        "key": links.key[which],
+        "server": new_places - servers.first_of_domain[new_places],
+        "segment": own_segment,
+        "state": WAITING,
+        "depth": links.depth[which],
+        **features,
         **{name: bound(sums[which], COLUMNS[name]) for name, sums in links.sums.items()},
     }
 
@@ -88,10 +101,14 @@ def merge_rows(piece: Piece, servers: ServerTable, segment_of_old: np.ndarray, o
 def find_server_places(piece: Piece, servers: ServerTable) -> None:
     """Finds the servers of the merged rows: the runs of their domains are those of the parent's rows, longer by the new ones."""
     domains = servers.domains
-    new_rows = np.bincount(np.searchsorted(domains.first_server, piece.new_servers, "right") - 1, minlength=len(domains.key))
+    new_rows = np.bincount(
+        np.searchsorted(domains.first_server, piece.new_servers, "right") - 1, minlength=len(domains.key)
+    )
     old_rows = np.diff(np.clip(domains.first_row, piece.start, piece.stop))
     piece.server_places = np.empty(len(piece.rows["server"]), np.int32)
-    wrong = number_servers(piece.rows["server"], np.append(0, np.cumsum(old_rows + new_rows)), domains.first_server, piece.server_places)
+    wrong = number_servers(
+        piece.rows["server"], np.append(0, np.cumsum(old_rows + new_rows)), domains.first_server, piece.server_places
+    )
     if wrong:
         raise Damaged("server", f"expected numbers of the servers of each row's domain, found {wrong} others")
 
@@ -127,7 +144,9 @@ def locate(piece: Piece, domain_key: np.ndarray, key: np.ndarray) -> np.ndarray:
     found = np.full(len(key), -1, np.int64)
     found[there] = piece.old_at(place[there])
     if len(piece.new) and not there.all():
-        elsewhere = find_pairs(domain_key[~there], key[~there], piece.links.domain_key[piece.new], piece.links.key[piece.new])
+        elsewhere = find_pairs(
+            domain_key[~there], key[~there], piece.links.domain_key[piece.new], piece.links.key[piece.new]
+        )
         found[~there] = np.where(elsewhere >= 0, piece.new_at()[elsewhere], -1)
     return found
 
@@ -184,14 +203,18 @@ def apply_servers(piece: Piece, servers: ServerTable, changed_robots: np.ndarray
         state[hopeless & ((state == WAITING) | (state == PRESCHEDULED))] = GIVEN_UP
 
 
-def merge_side(piece: Piece, side_start: int, answers: Answers, cycle: int, duplicate: np.ndarray) -> tuple[dict[str, np.ndarray], int]:
+def merge_side(
+    piece: Piece, side_start: int, answers: Answers, cycle: int, duplicate: np.ndarray
+) -> tuple[dict[str, np.ndarray], int]:
     """The side set of the piece with this cycle's answers, which replace earlier ones, and where the parent's rows from `side_start` on that it took end."""
     was = piece.old_at(np.flatnonzero(piece.old_state == COLLECTED_STATE))
     side_stop = side_start + len(was)
     where = locate(piece, answers.domain_key, answers.key)
     state = piece.rows["state"]
     if (where < 0).any() or (state[where] != COLLECTED_STATE).any() or (where[1:] <= where[:-1]).any():
-        raise Damaged("MetadadosUrlsColetadas", "expected answers to URLs of UrlsColetadas, each once and in order, found others")
+        raise Damaged(
+            "MetadadosUrlsColetadas", "expected answers to URLs of UrlsColetadas, each once and in order, found others"
+        )
     if side_stop > piece.parent.side.rows:
         raise Damaged("state", f"expected {piece.parent.side.rows} URLs that were collected before, found more")
     before = np.searchsorted(was, where)
@@ -202,7 +225,13 @@ def merge_side(piece: Piece, side_start: int, answers: Answers, cycle: int, dupl
     if lacking:
         raise Damaged("UrlsColetadas", f"expected metadata of each answer, found {lacking} without")
     weave, columns = Weave(len(was), before[~is_again]), {}
-    fresh = {"cycle": cycle, "row": answers.row, "fetched_at_ms": answers.fetched_at_ms, "content_digest": answers.content_digest, "duplicate": duplicate}
+    fresh = {
+        "cycle": cycle,
+        "row": answers.row,
+        "fetched_at_ms": answers.fetched_at_ms,
+        "content_digest": answers.content_digest,
+        "duplicate": duplicate,
+    }
     for name in SIDE_COLUMNS:
         old, new = piece.parent.side.read(name, side_start, side_stop), np.broadcast_to(fresh[name], len(where))
         if is_again.any():
@@ -223,7 +252,9 @@ def find_duplicates(parent: Generation, answers: Answers) -> np.ndarray:
     is_first[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
     distinct_first, distinct_second = first[is_first], second[is_first]
     was_there = np.zeros(len(distinct_first), bool)
-    may_be = np.zeros(1 << _HEAD_BITS, bool)  # whether some answer's digest begins so: of the many digests of a block, most need no search then
+    may_be = np.zeros(
+        1 << _HEAD_BITS, bool
+    )  # whether some answer's digest begins so: of the many digests of a block, most need no search then
     may_be[distinct_first >> _HEAD_SHIFT] = True
     for start in range(0, parent.side.rows, 1 << 20):
         digests = parent.side.read("content_digest", start, min(start + (1 << 20), parent.side.rows))

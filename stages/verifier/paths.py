@@ -49,7 +49,11 @@ def locate_paths(urls: pa.Array | pa.ChunkedArray, which: np.ndarray) -> Paths:
 def view_bytes(urls: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
     """The bytes of an Arrow array of texts, u8, and where each text begins and the last ends, i64; no copy of the bytes of one chunk."""
     if isinstance(urls, pa.ChunkedArray):
-        urls = urls.chunk(0) if urls.num_chunks == 1 else pa.concat_arrays(urls.cast(pa.large_string()).chunks or [pa.array([], pa.large_string())])
+        urls = (
+            urls.chunk(0)
+            if urls.num_chunks == 1
+            else pa.concat_arrays(urls.cast(pa.large_string()).chunks or [pa.array([], pa.large_string())])
+        )
     starts, data = data_of(urls)
     return data, starts.astype(np.int64, copy=False)
 
@@ -83,7 +87,13 @@ def locate(data, offsets, which, starts, ends, first_ends, second_ends, levels, 
                 elif marks == 3:
                     second_end = slash
             slash = find_byte(data, slash + 1, end, _SLASH)
-        starts[place], ends[place], first_ends[place], second_ends[place], levels[place] = start, end, first_end, second_end, marks
+        starts[place], ends[place], first_ends[place], second_ends[place], levels[place] = (
+            start,
+            end,
+            first_end,
+            second_end,
+            marks,
+        )
         with_query[place] = end < stop
     return 0
 

@@ -48,7 +48,9 @@ def empty() -> Prefixes:
 
 
 def to_table(prefixes: Prefixes) -> pa.Table:
-    return pa.table({field.name: pa.array(getattr(prefixes, field.name), field.type) for field in PREFIXES}, schema=PREFIXES)
+    return pa.table(
+        {field.name: pa.array(getattr(prefixes, field.name), field.type) for field in PREFIXES}, schema=PREFIXES
+    )
 
 
 def from_table(table: pa.Table) -> Prefixes:
@@ -88,7 +90,9 @@ class Groups:
         return np.where(self.began < limit, limit - (self.count - self.began), 0)
 
 
-def group_rows(kind: int, rows: np.ndarray, server: np.ndarray, prefix: np.ndarray, table: Prefixes, servers: int) -> Groups:
+def group_rows(
+    kind: int, rows: np.ndarray, server: np.ndarray, prefix: np.ndarray, table: Prefixes, servers: int
+) -> Groups:
     """Groups `rows` by their `server` and the hash `prefix`, all of one length, in any order; finds each group in the table."""
     met = np.zeros(servers, bool)
     met[server] = True
@@ -130,8 +134,15 @@ def add_granted(table: Prefixes, counted: list[Groups], granted: np.ndarray) -> 
         there = groups.place >= 0
         count[groups.place[there]] += more[there]
         fresh = np.flatnonzero(~there & (more > 0))
-        parts.append((groups.server[fresh], np.full(len(fresh), groups.kind, np.uint8), groups.prefix[fresh],
-                      groups.count[fresh] + more[fresh], groups.began[fresh].astype(np.uint32)))
+        parts.append(
+            (
+                groups.server[fresh],
+                np.full(len(fresh), groups.kind, np.uint8),
+                groups.prefix[fresh],
+                groups.count[fresh] + more[fresh],
+                groups.began[fresh].astype(np.uint32),
+            )
+        )
     columns = zip((table.server, table.kind, table.prefix, count, table.began), *parts, strict=True)
     rows = Prefixes(*(np.concatenate(column) for column in columns))
     rows = replace(rows, count=np.minimum(rows.count, COUNT_MAX).astype(np.uint32))

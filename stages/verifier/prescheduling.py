@@ -47,7 +47,9 @@ def sift(which: np.ndarray, score: np.ndarray, places: np.ndarray, most: int) ->
     cells = np.zeros((len(crowded) + 1, SCORES), np.int64)
     parts = [slice(start, start + SIFTED_AT_ONCE) for start in range(0, len(which), SIFTED_AT_ONCE)]
     for part in parts:
-        cells += np.bincount(number[places[part]] * np.int64(SCORES) + np.minimum(score[part], SCORES - 1), minlength=cells.size).reshape(cells.shape)
+        cells += np.bincount(
+            number[places[part]] * np.int64(SCORES) + np.minimum(score[part], SCORES - 1), minlength=cells.size
+        ).reshape(cells.shape)
     last = (np.cumsum(cells, axis=1) < most).sum(axis=1)
     last[-1] = SCORES
     room = np.full(len(last), most)

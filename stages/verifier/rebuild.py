@@ -26,7 +26,16 @@ from stages.verifier.harvest import Harvest
 from stages.verifier.split import split_block
 from stages.verifier.turn import take_turn, write_aux
 from storage.errors import Damaged, UnknownFormat
-from storage.publish import describe, is_published, make_folder, publishing, read_manifest, remove_tree, sync_folder, verify
+from storage.publish import (
+    describe,
+    is_published,
+    make_folder,
+    publishing,
+    read_manifest,
+    remove_tree,
+    sync_folder,
+    verify,
+)
 
 SCRATCH = "coletor-repair-"  # start-up removes what a killed rebuild left
 
@@ -45,7 +54,9 @@ def rebuild_block(crawl: CrawlFolder, log: State, block: int) -> str:
     if not 0 <= block < log.blocks:
         raise Usage(f"--rebuild {block}: expected a block, 0 to {log.blocks - 1}")
     if log.generation(block) is None:
-        raise Usage(f"--rebuild {block}: no turn has made a generation of this block yet, there is nothing to make anew")
+        raise Usage(
+            f"--rebuild {block}: no turn has made a generation of this block yet, there is nothing to make anew"
+        )
     for leftover in crawl.path.glob(f"{SCRATCH}*"):  # of a rebuild that was killed: the lock is ours
         remove_tree(leftover)
     steps, start = find_steps(crawl.path, log, block)
@@ -62,8 +73,15 @@ def rebuild_block(crawl: CrawlFolder, log: State, block: int) -> str:
         is_sure = compare(crawl.path, scratch.path, place)
         mended = put_in_place(crawl.path, scratch.path, place)
     began = f"generation {start[1]} of block {start[0]}" if start else "nothing"
-    sure = "the same bytes as its manifest tells" if is_sure else "its manifest could not be read, so it is not known whether they are the same bytes"
-    return f"block {block} made again from {began} by {count(len(steps), 'turn')}, {sure}; {count(len(mended), 'file')} put back" + "".join(f"\n  {name}" for name in mended)
+    sure = (
+        "the same bytes as its manifest tells"
+        if is_sure
+        else "its manifest could not be read, so it is not known whether they are the same bytes"
+    )
+    return (
+        f"block {block} made again from {began} by {count(len(steps), 'turn')}, {sure}; {count(len(mended), 'file')} put back"
+        + "".join(f"\n  {name}" for name in mended)
+    )
 
 
 def find_steps(crawl: Path, log: State, block: int) -> tuple[list[Step], tuple[int, int] | None]:
@@ -84,24 +102,34 @@ def require_tables(crawl: Path, log: State, step: Step) -> None:
     """BadInput that names the first table that was not kept, before any work is done."""
     cycle = crawl / names.cycle(step.entry.cycle)
     if not (cycle / names.PLAN).exists():
-        raise BadInput(f"{cycle / names.PLAN}: not there, and without it block {step.block} cannot be made anew; put it back from a copy")
+        raise BadInput(
+            f"{cycle / names.PLAN}: not there, and without it block {step.block} cannot be made anew; put it back from a copy"
+        )
     if step.entry.kind == CRAWL:
         require_stage(cycle / names.EXTRACTOR, step.block)
     for other in absorbed(log, step):
         if may_have_rows(crawl, other, step) and not has_whole_table(crawl, other):
             folder = crawl / names.cycle(other.cycle)
             if other.kind in FROM_INBOX:
-                raise BadInput(f"{folder / names.VERIFIER / other.rows_file}: missing or damaged, and block {step.block} cannot be made anew "
-                               f"without it. First run: bin/verifier --crawl {crawl} --cycle {other.cycle} --repair")
-            require_stage(folder / names.EXTRACTOR, step.block, (names.EXTRACTED, names.COLLECTED, names.METADATA, names.SERVERS))
+                raise BadInput(
+                    f"{folder / names.VERIFIER / other.rows_file}: missing or damaged, and block {step.block} cannot be made anew "
+                    f"without it. First run: bin/verifier --crawl {crawl} --cycle {other.cycle} --repair"
+                )
+            require_stage(
+                folder / names.EXTRACTOR, step.block, (names.EXTRACTED, names.COLLECTED, names.METADATA, names.SERVERS)
+            )
 
 
 def require_stage(folder: Path, block: int, wanted: tuple[str, ...] = ()) -> None:
     if not is_published(folder):
-        raise BadInput(f"{folder / names.MANIFEST}: not there; the tables of that cycle were not kept, and without them block {block} cannot be made anew")
+        raise BadInput(
+            f"{folder / names.MANIFEST}: not there; the tables of that cycle were not kept, and without them block {block} cannot be made anew"
+        )
     for name in wanted or read_manifest(folder)["files"]:
         if not (folder / name).exists():
-            raise BadInput(f"{folder / name}: not there; that table was not kept, and without it block {block} cannot be made anew")
+            raise BadInput(
+                f"{folder / name}: not there; that table was not kept, and without it block {block} cannot be made anew"
+            )
 
 
 def absorbed(log: State, step: Step) -> list[Entry]:
@@ -110,7 +138,7 @@ def absorbed(log: State, step: Step) -> list[Entry]:
         return []
     parent = step.parent[1]
     seen = log.entries[log.cycles[parent]].seen if parent is not None else 0
-    return [entry for entry in log.entries[seen:step.entry.seen] if entry is not None]
+    return [entry for entry in log.entries[seen : step.entry.seen] if entry is not None]
 
 
 def may_have_rows(crawl: Path, entry: Entry, step: Step) -> bool:
@@ -157,7 +185,9 @@ def gather_inputs(crawl: Path, scratch: Path, log: State, step: Step, remade: se
         cycle = Path(names.cycle(entry.cycle))
         if entry.kind in WITH_ROWS and entry.cycle not in remade and not (scratch / cycle / names.VERIFIER).exists():
             if has_whole_table(crawl, entry) or not may_have_rows(crawl, entry, step):
-                link(crawl, scratch, cycle / names.VERIFIER)  # where nothing in it is for this block its manifest is enough
+                link(
+                    crawl, scratch, cycle / names.VERIFIER
+                )  # where nothing in it is for this block its manifest is enough
             else:
                 make_aux(crawl, scratch, entry)
 
@@ -176,7 +206,9 @@ def make_aux(crawl: Path, scratch: Path, entry: Entry) -> None:
     with publishing(scratch / place) as manifest:
         found = write_aux(scratch / place / names.AUX, Harvest(folder, interval(block, entry.blocks)))
         if told is not None and told != found:
-            raise BadInput(f"{crawl / place / names.AUX}: made again from {folder} it has other rows than its manifest tells ({found['rows']} against {told['rows']})")
+            raise BadInput(
+                f"{crawl / place / names.AUX}: made again from {folder} it has other rows than its manifest tells ({found['rows']} against {told['rows']})"
+            )
         manifest |= {"aux": found}
 
 
@@ -186,10 +218,14 @@ def take_step(scratch: CrawlFolder, log: State, step: Step, plan: Plan) -> None:
     if entry.kind == GROW:
         split_block(scratch.path, scratch.path, plan)
     elif entry.kind in (CRAWL, ABSORB):
-        fixed = VerifierPlan(entry.cycle, step.block, entry.blocks, step.parent[1], entry.seen)  # the log is the truth about it
+        fixed = VerifierPlan(
+            entry.cycle, step.block, entry.blocks, step.parent[1], entry.seen
+        )  # the log is the truth about it
         take_turn(scratch, scratch.path, plan, fixed, log)
     else:
-        raise BadInput(f"cycle {entry.cycle} is of kind {entry.kind}, which makes no generation: the log is not what this program knows")
+        raise BadInput(
+            f"cycle {entry.cycle} is of kind {entry.kind}, which makes no generation: the log is not what this program knows"
+        )
     made = names.generation(step.block, entry.cycle)
     for folder in (scratch.path / names.GENERATIONS).glob("[0-9]*/[0-9]*"):
         if folder != scratch.path / made:
@@ -208,17 +244,25 @@ def compare(crawl: Path, scratch: Path, place: Path) -> bool:
             texts = read_manifest(other.parent)["texts"]
         except (OSError, Damaged, UnknownFormat, KeyError):
             continue
-        different = [name for name in made["texts"] if name in texts and texts[name]["xxh3"] != made["texts"][name]["xxh3"]]
+        different = [
+            name for name in made["texts"] if name in texts and texts[name]["xxh3"] != made["texts"][name]["xxh3"]
+        ]
         if different:
-            raise BadInput(f"{names.TEXT}/{different[0]} made again has other bytes than {other} tells; nothing was changed")
+            raise BadInput(
+                f"{names.TEXT}/{different[0]} made again has other bytes than {other} tells; nothing was changed"
+            )
     try:
         told = read_manifest(crawl / place)
     except (OSError, Damaged, UnknownFormat):
         return False
     if told != made:
-        different = [name for name in (*made["files"], *told["files"]) if made["files"].get(name) != told["files"].get(name)]
-        raise BadInput(f"{crawl / place} made again is not what its manifest tells ({different[0] if different else names.MANIFEST} differs): a table of its "
-                       "cycles was changed, or another version of this program made it; nothing was changed")
+        different = [
+            name for name in (*made["files"], *told["files"]) if made["files"].get(name) != told["files"].get(name)
+        ]
+        raise BadInput(
+            f"{crawl / place} made again is not what its manifest tells ({different[0] if different else names.MANIFEST} differs): a table of its "
+            "cycles was changed, or another version of this program made it; nothing was changed"
+        )
     return True
 
 

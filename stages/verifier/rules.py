@@ -27,7 +27,9 @@ from storage.arrays import rank_in_run
 
 RULES = SERVER_RULES
 GRANTED, SERVER_BUDGET, DOMAIN_BUDGET, PATH_PREFIX, QUERY_PATHS = range(len(RULES))
-TREE_TIMES = 8  # /artigos has the pages of many years in /artigos/2020 and its like; a trap that branches passes it all the same
+TREE_TIMES = (
+    8  # /artigos has the pages of many years in /artigos/2020 and its like; a trap that branches passes it all the same
+)
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,15 @@ class NewRows:
     urls: pa.Array | pa.ChunkedArray  # canonical, with or without newlines
 
 
-def judge_new(rows: NewRows, known_of_server: np.ndarray, domain_of_server: np.ndarray, table: Prefixes, limits: Limits,
-              seed: int, granted_anyway: np.ndarray | None = None) -> tuple[np.ndarray, Prefixes]:
+def judge_new(
+    rows: NewRows,
+    known_of_server: np.ndarray,
+    domain_of_server: np.ndarray,
+    table: Prefixes,
+    limits: Limits,
+    seed: int,
+    granted_anyway: np.ndarray | None = None,
+) -> tuple[np.ndarray, Prefixes]:
     """The code of the rule that refuses each row, u8, and the table with what was granted.
 
     known_of_server: integers, URLs known of each server before these rows. domain_of_server: integers, equal for servers of one domain.
@@ -74,7 +83,9 @@ def judge_new(rows: NewRows, known_of_server: np.ndarray, domain_of_server: np.n
     return codes, add_granted(table, counted, codes == GRANTED) if counted else table
 
 
-def judge_prefixes(codes: np.ndarray, rows: NewRows, known: np.ndarray, table: Prefixes, limits: Limits, seed: int) -> list[Groups]:
+def judge_prefixes(
+    codes: np.ndarray, rows: NewRows, known: np.ndarray, table: Prefixes, limits: Limits, seed: int
+) -> list[Groups]:
     """Sets the codes of what queries and path prefixes have no room for; returns the groups that were counted."""
     watched = np.flatnonzero(find_watched(rows.server, known, table, limits.prefix_from_urls))
     if not len(watched):
@@ -94,7 +105,13 @@ def judge_prefixes(codes: np.ndarray, rows: NewRows, known: np.ndarray, table: P
         counted.append(groups)
 
     judge(QUERY, QUERY_PATHS, limits.query_max_urls, paths.with_query, paths.end)
-    judge(FOLDER, PATH_PREFIX, limits.prefix_max_urls, paths.levels >= 2, np.where(paths.levels >= 3, paths.second_end, paths.first_end))
+    judge(
+        FOLDER,
+        PATH_PREFIX,
+        limits.prefix_max_urls,
+        paths.levels >= 2,
+        np.where(paths.levels >= 3, paths.second_end, paths.first_end),
+    )
     judge(TREE, PATH_PREFIX, limits.prefix_max_urls * TREE_TIMES, paths.levels >= 3, paths.first_end)
     return counted
 
@@ -114,7 +131,9 @@ def judge_server_budget(codes: np.ndarray, rows: NewRows, known: np.ndarray, mos
     codes[left[beyond]] = SERVER_BUDGET
 
 
-def judge_domain_budget(codes: np.ndarray, rows: NewRows, known: np.ndarray, domain_of_server: np.ndarray, most: int) -> None:
+def judge_domain_budget(
+    codes: np.ndarray, rows: NewRows, known: np.ndarray, domain_of_server: np.ndarray, most: int
+) -> None:
     _, domain = np.unique(domain_of_server, return_inverse=True)
     known_of_domain = np.bincount(domain, weights=known).astype(np.int64)  # sums in float64 are exact up to 2^53
     arrivals = np.bincount(domain, weights=np.bincount(rows.server, minlength=len(known)))

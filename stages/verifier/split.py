@@ -25,8 +25,14 @@ PIECE_ROWS = 1 << 20
 def split_block(crawl: Path, out: Path, plan: Plan) -> dict:
     """Writes the two children of the plan's block; returns the report. A block without a generation has nothing to write."""
     parent = open_generation(crawl, plan.block, plan.generation)
-    report = {"kind": plan.kind, "cycle": plan.cycle, "block": plan.block, "blocks": plan.blocks + 1,
-              "parent": plan.generation, "known_before": len(parent)}
+    report = {
+        "kind": plan.kind,
+        "cycle": plan.cycle,
+        "block": plan.block,
+        "blocks": plan.blocks + 1,
+        "parent": plan.generation,
+        "known_before": len(parent),
+    }
     about = {"cycle": plan.cycle, "blocks": plan.blocks + 1, "config_digest": plan.config.digest(), "inputs": {}}
     if plan.generation is not None:
         for block in (plan.block, plan.blocks):
@@ -48,7 +54,7 @@ def split_block(crawl: Path, out: Path, plan: Plan) -> dict:
 def write_part(folder: Path, parent: Generation, places: slice) -> dict:
     """Writes the servers of a run of places and their rows, with the texts that they use and the parent's `seen`; returns what a manifest tells of it."""
     known = column(parent.servers, "known").astype(np.int64)
-    start, stop = int(known[:places.start].sum()), int(known[:places.stop].sum())
+    start, stop = int(known[: places.start].sum()), int(known[: places.stop].sum())
     servers = parent.servers.slice(places.start, places.stop - places.start)
     texts, segments = part_texts(parent.texts, parent.rows["segment"], start, stop, column(servers, "robots_text"))
     writer = GenerationWriter(folder)
@@ -63,10 +69,19 @@ def write_part(folder: Path, parent: Generation, places: slice) -> dict:
     side_start = int(np.count_nonzero(parent.rows.read("state", 0, start) == COLLECTED_STATE))
     side_stop = side_start + int(states[COLLECTED_STATE])
     for begin in range(side_start, side_stop, PIECE_ROWS):
-        writer.side.append({name: parent.side.read(name, begin, min(begin + PIECE_ROWS, side_stop)) for name in SIDE_COLUMNS})
+        writer.side.append(
+            {name: parent.side.read(name, begin, min(begin + PIECE_ROWS, side_stop)) for name in SIDE_COLUMNS}
+        )
     here = np.zeros(len(parent.servers), bool)
     here[places] = True
-    prefixes = prefix_table.take_servers(prefix_table.from_table(parent.prefixes), here, np.arange(len(here)) - places.start)
+    prefixes = prefix_table.take_servers(
+        prefix_table.from_table(parent.prefixes), here, np.arange(len(here)) - places.start
+    )
     writer.close_rows()
     writer.write_servers(servers, prefix_table.to_table(prefixes))
-    return {**describe_generation(servers, states), **{f"{name}_sum": total for name, total in sums.items()}, "texts": texts, "seen": parent.seen}
+    return {
+        **describe_generation(servers, states),
+        **{f"{name}_sum": total for name, total in sums.items()},
+        "texts": texts,
+        "seen": parent.seen,
+    }

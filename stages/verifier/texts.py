@@ -20,7 +20,9 @@ from storage.tables import only_chunk
 from storage.text_segments import LINES, NO_TEXT, Segment, SegmentWriter, read_blobs, segments_of
 
 SEGMENTS_MAX = 16  # more would make reading a selection of rows a walk over many files
-FOLDED = SEGMENTS_MAX // 2  # the smallest ones, so that a text is rewritten a few times only, however large its block grows
+FOLDED = (
+    SEGMENTS_MAX // 2
+)  # the smallest ones, so that a text is rewritten a few times only, however large its block grows
 IN_USE_LEAST = 4  # a segment of which less than a part in so many is ours is folded too: the rest may be nobody's
 
 
@@ -34,7 +36,7 @@ class Texts:
         self._parent = parent
         in_use = np.zeros(256, np.int64)
         count_in_use(parent.rows["segment"], in_use)
-        if in_use[len(parent.texts):].any():
+        if in_use[len(parent.texts) :].any():
             raise Damaged("segment", f"expected numbers of {len(parent.texts)} segments of text, found others")
         self._folded = choose_folded(in_use, [about["texts"] for about in parent.texts.values()])
         self.folded_share = sum(in_use[self._folded]) / max(len(parent), 1)  # of all rows
@@ -66,10 +68,12 @@ class Texts:
     def _write(self, piece: Piece, new_lines: pa.LargeBinaryArray) -> None:
         lines, places = [new_lines], [piece.new_at()]
         for number in self._folded:
-            here = np.flatnonzero(self._parent.rows["segment"][piece.start:piece.stop] == number)
+            here = np.flatnonzero(self._parent.rows["segment"][piece.start : piece.stop] == number)
             start = self._next_line[number]
             self._next_line[number] += len(here)
-            lines += Segment(self._crawl / names.TEXT / self._names[number]).read_lines(np.arange(start, start + len(here)))
+            lines += Segment(self._crawl / names.TEXT / self._names[number]).read_lines(
+                np.arange(start, start + len(here))
+            )
             places.append(piece.old_at(here))
         joined = only_chunk(pa.chunked_array(lines, LINES))
         where = np.concatenate(places)
@@ -88,7 +92,9 @@ class Texts:
         has_robots = np.flatnonzero(servers["robots_text"] != NO_TEXT)
         moved = has_robots[np.isin(servers["robots_text"][has_robots] >> np.uint64(32), folded)]
         moved = np.array([place for place in moved.tolist() if place not in new_robots], np.int64)
-        old = read_blobs(self._crawl / names.TEXT, names.segment, servers["robots_text"][moved], servers["robots_length"][moved])
+        old = read_blobs(
+            self._crawl / names.TEXT, names.segment, servers["robots_text"][moved], servers["robots_length"][moved]
+        )
         robots = {**dict(zip(moved.tolist(), old)), **new_robots}
         places = sorted(robots)
         servers["robots_text"][places] = self._writer.close([robots[place] for place in places])
@@ -121,7 +127,9 @@ def choose_folded(in_use: np.ndarray, texts: list[int]) -> list[int]:
     return sorted(folded)
 
 
-def part_texts(texts: dict[str, dict], segment: np.ndarray, start: int, stop: int, robots_text: np.ndarray) -> tuple[dict[str, dict], np.ndarray]:
+def part_texts(
+    texts: dict[str, dict], segment: np.ndarray, start: int, stop: int, robots_text: np.ndarray
+) -> tuple[dict[str, dict], np.ndarray]:
     """Of a part [start, stop) of a block's rows: the segments in use with their first lines moved on, and the numbers of the old ones among them."""
     before = np.bincount(segment[:start], minlength=len(texts))
     here = np.bincount(segment[start:stop], minlength=len(texts))

@@ -12,7 +12,9 @@ class Timing:
 
     def __init__(self):
         self._last = time.perf_counter()
-        self.seconds: dict[str, float] = {"start": time.process_time()}  # CPU, nearly all of it for loading the libraries
+        self.seconds: dict[str, float] = {
+            "start": time.process_time()
+        }  # CPU, nearly all of it for loading the libraries
 
     def mark(self, part: str) -> None:
         """Everything since the last mark was this part."""

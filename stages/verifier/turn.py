@@ -26,27 +26,57 @@ from storage.publish import FORMAT, confirm_published, encode_json, publishing, 
 from storage.tables import LEVEL_SHORT_LIVED, TableWriter, column, footer_digest, write_table
 
 
-def take_turn(crawl: CrawlFolder, out: Path, plan: Plan, fixed: VerifierPlan, log: State, timing: Timing | None = None) -> dict:
+def take_turn(
+    crawl: CrawlFolder, out: Path, plan: Plan, fixed: VerifierPlan, log: State, timing: Timing | None = None
+) -> dict:
     """Writes the new generation, text and, for a crawl cycle, AUX below `out`; returns the report."""
     timing = timing or Timing()
-    cycle_folder, generation_folder = out / names.cycle(plan.cycle) / names.VERIFIER, out / names.generation(fixed.block, plan.cycle)
+    cycle_folder, generation_folder = (
+        out / names.cycle(plan.cycle) / names.VERIFIER,
+        out / names.generation(fixed.block, plan.cycle),
+    )
     if confirm_published(cycle_folder) and confirm_published(generation_folder):
         counts = read_manifest(cycle_folder)["counts"]
-        if counts["absorbed_to"] == fixed.absorb_to == read_manifest(generation_folder)["seen"]:  # by an earlier attempt of this same turn: the same bytes
+        if (
+            counts["absorbed_to"] == fixed.absorb_to == read_manifest(generation_folder)["seen"]
+        ):  # by an earlier attempt of this same turn: the same bytes
             return counts
     folder = crawl.path / names.cycle(plan.cycle) / names.EXTRACTOR if plan.kind == CRAWL else None
     block = interval(fixed.block, fixed.blocks)
     harvest = Harvest(folder, block)
     parent = open_generation(crawl.path, fixed.block, fixed.generation)
-    about = {"cycle": plan.cycle, "block": fixed.block, "blocks": fixed.blocks, "config_digest": plan.config.digest(),
-             "inputs": describe_inputs(folder, crawl.path) if folder else {}}
-    report = {"kind": plan.kind, "cycle": plan.cycle, "block": fixed.block, "blocks": fixed.blocks, "parent": fixed.generation,
-              "absorbed_from": parent.seen, "absorbed_to": fixed.absorb_to, "known_before": len(parent)}
+    about = {
+        "cycle": plan.cycle,
+        "block": fixed.block,
+        "blocks": fixed.blocks,
+        "config_digest": plan.config.digest(),
+        "inputs": describe_inputs(folder, crawl.path) if folder else {},
+    }
+    report = {
+        "kind": plan.kind,
+        "cycle": plan.cycle,
+        "block": fixed.block,
+        "blocks": fixed.blocks,
+        "parent": fixed.generation,
+        "absorbed_from": parent.seen,
+        "absorbed_to": fixed.absorb_to,
+        "known_before": len(parent),
+    }
     timing.mark("open")
     with publishing(cycle_folder, again=True) as manifest, ThreadPoolExecutor(1) as beside:
         aux = beside.submit(write_aux, cycle_folder / names.AUX, harvest) if folder else None
-        walk = Walk(crawl, plan, fixed, parent, harvest, open_slices(crawl.path, log, fixed, parent.seen),
-                    open_decisions(crawl.path, log, fixed, parent.seen), read_happened(harvest), read_answers(harvest, *block), timing)
+        walk = Walk(
+            crawl,
+            plan,
+            fixed,
+            parent,
+            harvest,
+            open_slices(crawl.path, log, fixed, parent.seen),
+            open_decisions(crawl.path, log, fixed, parent.seen),
+            read_happened(harvest),
+            read_answers(harvest, *block),
+            timing,
+        )
         with publishing(generation_folder, again=True) as generation_manifest:
             figures, texts = walk.write(generation_folder, out)
             generation_manifest |= {**about, **figures, "texts": texts, "seen": fixed.absorb_to}
@@ -54,8 +84,12 @@ def take_turn(crawl: CrawlFolder, out: Path, plan: Plan, fixed: VerifierPlan, lo
         if aux is not None:
             manifest["aux"] = aux.result()
             spilled = manifest["aux"]["rows"]
-            report |= {"extracted": harvest.extracted_rows, "own": harvest.extracted_rows + len(harvest.strangers) - spilled, "spilled": spilled,
-                       "foreign_spilled": len(harvest.strangers)}
+            report |= {
+                "extracted": harvest.extracted_rows,
+                "own": harvest.extracted_rows + len(harvest.unlisted_elsewhere) - spilled,
+                "spilled": spilled,
+                "foreign_spilled": len(harvest.unlisted_elsewhere),
+            }
         report |= {**walk.counts, "refused_by_rule": walk.refusals.counts(), **figures}
         write_table(cycle_folder / names.REFUSED, walk.refusals.table())
         (cycle_folder / names.REPORT).write_bytes(encode_json({"format": FORMAT, **report}))

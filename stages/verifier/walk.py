@@ -18,16 +18,26 @@ from contract.crawl_folder import CrawlFolder
 from contract.generation import Generation, GenerationWriter
 from contract.plan import Plan, VerifierPlan
 from contract.tables import PRESCHEDULED, WAITING
+from stages.verifier.arrived_links import Arrived, find_firsts, first_of_each, gather, slice_rows
 from stages.verifier.decisions import Decisions
 from stages.verifier.figures import describe_generation
 from stages.verifier.harvest import Answers, Happened, Harvest
-from stages.verifier.links import Arrived, find_firsts, first_of_each, gather, slice_rows
-from stages.verifier.merge import apply_happened, apply_servers, count_sets, find_duplicates, find_known, find_server_places, merge_rows, merge_side, reconsider
+from stages.verifier.merge import (
+    apply_happened,
+    apply_servers,
+    count_sets,
+    find_duplicates,
+    find_known,
+    find_server_places,
+    merge_rows,
+    merge_side,
+    reconsider,
+)
 from stages.verifier.paths import path_levels
 from stages.verifier.pieces import Range, cut
 from stages.verifier.prescheduling import POLICIES, Refill
 from stages.verifier.refusals import Refusals
-from stages.verifier.servers import ServerTable, judge
+from stages.verifier.server_table import ServerTable, judge
 from stages.verifier.texts import Texts
 from stages.verifier.timing import Timing
 from storage.errors import Damaged
@@ -49,9 +59,27 @@ PIECE_BYTES_MOST = 64 << 30  # rows of a piece are counted with 31 bits
 
 
 class Walk:
-    def __init__(self, crawl: CrawlFolder, plan: Plan, fixed: VerifierPlan, parent: Generation, harvest: Harvest, slices: list[KeyedFile],
-                 decisions: Decisions, happened: Happened, answers: Answers, timing: Timing):
-        self._crawl, self._plan, self._parent, self._harvest, self._happened, self._answers = crawl.path, plan, parent, harvest, happened, answers
+    def __init__(
+        self,
+        crawl: CrawlFolder,
+        plan: Plan,
+        fixed: VerifierPlan,
+        parent: Generation,
+        harvest: Harvest,
+        slices: list[KeyedFile],
+        decisions: Decisions,
+        happened: Happened,
+        answers: Answers,
+        timing: Timing,
+    ):
+        self._crawl, self._plan, self._parent, self._harvest, self._happened, self._answers = (
+            crawl.path,
+            plan,
+            parent,
+            harvest,
+            happened,
+            answers,
+        )
         self._decisions = decisions
         self._limits = plan.config.verifier
         self._policy = POLICIES[self._limits.prescheduled_by]
@@ -89,7 +117,9 @@ class Walk:
             self._timing.mark("read")
             states.append(self._take(piece, arrived, writer))
         if self._side_done != self._parent.side.rows:
-            raise Damaged("state", f"expected {self._parent.side.rows} URLs that were collected before, found {self._side_done}")
+            raise Damaged(
+                "state", f"expected {self._parent.side.rows} URLs that were collected before, found {self._side_done}"
+            )
         state = states[0] if len(states) == 1 else np.concatenate(states)
         rows, places = self._refill.choose(self._servers.states[:, PRESCHEDULED], self._limits.prescheduled_refill)
         state[rows] = PRESCHEDULED
@@ -103,7 +133,10 @@ class Walk:
         servers = self._servers.table()
         writer.write_servers(servers, self.refusals.prefixes())
         self._timing.mark("servers")
-        return {**describe_generation(servers, self._servers.states.sum(axis=0)), **{f"{name}_sum": total for name, total in self._sums.items()}}, texts
+        return {
+            **describe_generation(servers, self._servers.states.sum(axis=0)),
+            **{f"{name}_sum": total for name, total in self._sums.items()},
+        }, texts
 
     def _weigh(self, low: int, high: int) -> int:
         """About how much memory the turn needs for a range of pairs."""
@@ -121,7 +154,9 @@ class Walk:
         return int(start + np.searchsorted(self._parent.rows["key"][start:stop], np.uint64(key)))
 
     def _read(self, piece: Range) -> Arrived:
-        return Arrived([source.read(*piece) for source in self._sources], slice_rows(self._harvest.foreign, *piece))
+        return Arrived(
+            [source.read(*piece) for source in self._sources], slice_rows(self._harvest.unlisted_here, *piece)
+        )
 
     def _find_servers(self, whole: Arrived | None) -> tuple[np.ndarray, np.ndarray]:
         """(server key, domain key) of every server that a row arrives of, each once."""
@@ -129,7 +164,10 @@ class Walk:
             found, place = whole.servers
             return found, whole.join("domain_key")[find_firsts(place, len(found))]
         keys, domains = [], []
-        for table in (self._harvest.foreign, *(table for source in self._sources for table in source.read_pieces(*self._range))):
+        for table in (
+            self._harvest.unlisted_here,
+            *(table for source in self._sources for table in source.read_pieces(*self._range)),
+        ):
             found, row = first_of_each(column(table, "server_key"))
             keys.append(found)
             domains.append(column(table, "domain_key")[row])
@@ -143,15 +181,23 @@ class Walk:
         robots = self._harvest.servers.column("robots").take(pa.array(rows))
         told = places[robots.is_valid().to_numpy()]
         had = told[servers["robots_text"][told] != NO_TEXT]
-        stored = read_blobs(self._crawl / names.TEXT, names.segment, servers["robots_text"][had], servers["robots_length"][had])
+        stored = read_blobs(
+            self._crawl / names.TEXT, names.segment, servers["robots_text"][had], servers["robots_length"][had]
+        )
         before = dict(zip(had.tolist(), stored))
-        new = {place: text for place, text in zip(told.tolist(), robots.drop_null().to_pylist()) if before.get(place) != text}
+        new = {
+            place: text
+            for place, text in zip(told.tolist(), robots.drop_null().to_pylist())
+            if before.get(place) != text
+        }
         return new, np.array([place for place in new if place in before], np.int64)
 
     def _may_need(self) -> np.ndarray:
         """Which servers may have fewer prescheduled URLs than they should once the turn is done; bool, by place."""
         gone = self._servers.find(self._happened.server_key)
-        left = self._servers["prescheduled"].astype(np.int64) - np.bincount(gone[gone >= 0], minlength=len(self._servers))
+        left = self._servers["prescheduled"].astype(np.int64) - np.bincount(
+            gone[gone >= 0], minlength=len(self._servers)
+        )
         return (left < self._limits.prescheduled_refill) & ~self._servers["given_up"].astype(bool)
 
     def _take(self, bounds: Range, arrived: Arrived, writer: GenerationWriter) -> np.ndarray:
@@ -178,7 +224,7 @@ class Walk:
         apply_happened(piece, self._happened.part(*bounds), self._limits.attempts_max)
         apply_servers(piece, self._servers, self._new_rules)
         start = find_pair(self._answers.domain_key, self._answers.key, bounds[0])
-        duplicate = self._duplicate[start:start + len(answers.key)]
+        duplicate = self._duplicate[start : start + len(answers.key)]
         side, self._side_done = merge_side(piece, self._side_done, answers, self._plan.cycle, duplicate)
         self._timing.mark("states")
         self._servers.count(piece.server_places, piece.rows["state"])

@@ -3,5 +3,19 @@
 from synthweb.manners import bodies, connections, encodings, handshakes, heads, redirects, refusals, robots
 from synthweb.manners.register import ACCEPT, HANDSHAKE, MANNERS, PATH, ROBOTS, Manner
 
-__all__ = ["ACCEPT", "HANDSHAKE", "MANNERS", "PATH", "ROBOTS", "Manner",
-           "bodies", "connections", "encodings", "handshakes", "heads", "redirects", "refusals", "robots"]
+__all__ = [
+    "ACCEPT",
+    "HANDSHAKE",
+    "MANNERS",
+    "PATH",
+    "ROBOTS",
+    "Manner",
+    "bodies",
+    "connections",
+    "encodings",
+    "handshakes",
+    "heads",
+    "redirects",
+    "refusals",
+    "robots",
+]

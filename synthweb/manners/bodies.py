@@ -61,12 +61,20 @@ def chunk_extension_long(line: Line, request: Request) -> None:
 
 
 say("chunk-negative", "a chunk of -5 bytes", CHUNKED + b"-5\r\nhello\r\n0\r\n\r\n")
-say("chunk-overflow", "a chunk size of 17 hex digits, 5 modulo 2^64", CHUNKED + b"10000000000000005\r\nhello\r\n0\r\n\r\n")
+say(
+    "chunk-overflow",
+    "a chunk size of 17 hex digits, 5 modulo 2^64",
+    CHUNKED + b"10000000000000005\r\nhello\r\n0\r\n\r\n",
+)
 say("chunk-garbage", "a chunk size that is no number", CHUNKED + b"xyz\r\nhello\r\n0\r\n\r\n")
 say("chunk-no-crlf", "a chunk without the line end after it", CHUNKED + b"5\r\nhello0\r\n\r\n")
 say("chunk-giant", "a chunk of 2 GB announced, five bytes sent", CHUNKED + b"7fffffff\r\nhello")
 say("chunk-cut", "the last chunk does not come", CHUNKED + b"5\r\nhello\r\n")
-say("chunk-trailers", "a chunked body with trailers that look like a head", CHUNKED + b"5\r\nhello\r\n0\r\nContent-Length: 99\r\nHTTP/1.1 500 No\r\n\r\n")
+say(
+    "chunk-trailers",
+    "a chunked body with trailers that look like a head",
+    CHUNKED + b"5\r\nhello\r\n0\r\nContent-Length: 99\r\nHTTP/1.1 500 No\r\n\r\n",
+)
 
 
 def lengths(*values: str, body: bytes = b"hello") -> bytes:
@@ -84,10 +92,21 @@ say("length-garbage", "a Content-Length that is no number", lengths("five"))
 say("length-empty", "a Content-Length of nothing", lengths(""))
 say("length-overflow", "a Content-Length of 2^64 + 5", lengths(str(2**64 + 5)))
 say("length-giant", "a Content-Length of 1 TB, five bytes sent, closed", lengths(str(10**12)))
-say("length-and-chunked", "a Content-Length of 3 beside Transfer-Encoding: chunked",
-    head(HTML, "Content-Length: 3", "Transfer-Encoding: chunked") + b"5\r\nhello\r\n0\r\n\r\n")
+say(
+    "length-and-chunked",
+    "a Content-Length of 3 beside Transfer-Encoding: chunked",
+    head(HTML, "Content-Length: 3", "Transfer-Encoding: chunked") + b"5\r\nhello\r\n0\r\n\r\n",
+)
 say("transfer-unknown", "a Transfer-Encoding that nobody knows", head(HTML, "Transfer-Encoding: rubbish") + b"hello")
-say("transfer-chunked-twice", "Transfer-Encoding: chunked, chunked", head(HTML, "Transfer-Encoding: chunked, chunked") + b"5\r\nhello\r\n0\r\n\r\n")
-say("transfer-identity", "Transfer-Encoding: identity, long out of use", head(HTML, "Transfer-Encoding: identity", "Content-Length: 5") + b"hello")
+say(
+    "transfer-chunked-twice",
+    "Transfer-Encoding: chunked, chunked",
+    head(HTML, "Transfer-Encoding: chunked, chunked") + b"5\r\nhello\r\n0\r\n\r\n",
+)
+say(
+    "transfer-identity",
+    "Transfer-Encoding: identity, long out of use",
+    head(HTML, "Transfer-Encoding: identity", "Content-Length: 5") + b"hello",
+)
 say("empty-body", "a Content-Length of 0", page(b""))
 say("plain", "no fault at all", page(), stays=STAYS)

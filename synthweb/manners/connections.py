@@ -23,6 +23,7 @@ def reset_after(name: str, does: str, data: bytes) -> None:
         line.send(data)
         line.pause(0.2)  # a reset that overtakes the bytes would make this another manner
         line.reset()
+
     manner(name, does)(act)
 
 
@@ -67,13 +68,24 @@ def keep_then(name: str, does: str, next_act) -> None:
         line.on_next = next_act
         line.end(KEPT)
         return STAYS
+
     manner(name, does)(act)
 
 
-keep_then("keep-then-close-on-next", "keeps the connection, reads the next request on it, and closes", lambda line, request: None)
-keep_then("keep-then-reset-on-next", "keeps the connection, reads the next request on it, and resets", reset_before_head)
+keep_then(
+    "keep-then-close-on-next",
+    "keeps the connection, reads the next request on it, and closes",
+    lambda line, request: None,
+)
+keep_then(
+    "keep-then-reset-on-next", "keeps the connection, reads the next request on it, and resets", reset_before_head
+)
 keep_then("keep-then-silence", "keeps the connection and never answers the next request on it", silence)
-keep_then("keep-then-cut", "keeps the connection and cuts the next answer short", lambda line, request: line.end(LONG + b"hello"))
+keep_then(
+    "keep-then-cut",
+    "keeps the connection and cuts the next answer short",
+    lambda line, request: line.end(LONG + b"hello"),
+)
 
 
 @manner("second-answer", "keeps the connection and sends a second answer that nobody asked for")

@@ -68,7 +68,11 @@ say("encoding-not-br", "says br, is plain", page(HELLO, ENCODING + "br"))
 say("encoding-not-zstd", "says zstd, is plain", page(HELLO, ENCODING + "zstd"))
 say("encoding-not-deflate", "says deflate, is plain", page(HELLO, ENCODING + "deflate"))
 say("encoding-untold", "is gzip, and does not say so", page(PACKED))
-say("encoding-cut", "a gzip body cut in half, whole by its Content-Length", page(PACKED[: len(PACKED) // 2], ENCODING + "gzip"))
+say(
+    "encoding-cut",
+    "a gzip body cut in half, whole by its Content-Length",
+    page(PACKED[: len(PACKED) // 2], ENCODING + "gzip"),
+)
 say("encoding-checksum", "a gzip body with a wrong checksum", page(PACKED[:-8] + bytes(8), ENCODING + "gzip"))
 say("encoding-rubbish-after", "a gzip body and then rubbish", page(PACKED + b"rubbish" * 100, ENCODING + "gzip"))
 say("encoding-unknown", "an encoding that nobody knows", page(HELLO, ENCODING + "rot13"))

@@ -10,6 +10,7 @@ def show(name: str, does: str, certificate: str) -> None:
     def act(line: Line, request: Request) -> bool:
         line.secure(certificate)
         return STAYS
+
     manner(name, does, HANDSHAKE)(act)
 
 

@@ -42,7 +42,11 @@ for name, location in {
     "8-bit": "/plain\xff\xfe",
     "empty": "",
 }.items():
-    say(f"redirect-{name}", f"redirects to {location[:50] if location.isprintable() else repr(location)[:50]}", redirect(location))
+    say(
+        f"redirect-{name}",
+        f"redirects to {location[:50] if location.isprintable() else repr(location)[:50]}",
+        redirect(location),
+    )
 say("redirect-nowhere", "302 without a Location", head("Content-Length: 0", status="302 Found"))
 say("redirect-two", "302 with two Locations", redirect("/plain", "http://127.0.0.1:1/"))
 say("redirect-300", "300 with a Location", redirect("/plain", status="300 Multiple Choices"))

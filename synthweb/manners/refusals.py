@@ -23,6 +23,7 @@ def refuse_with(number: str, value) -> None:
         text = value() if callable(value) else value
         line.end(page(b"later", *([] if text is None else [f"Retry-After: {text}"]), status=STATUSES[number]))
         return STAYS
+
     return act
 
 

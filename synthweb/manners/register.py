@@ -31,14 +31,17 @@ def manner(name: str, does: str, moment: str = PATH):
         assert name not in MANNERS, name
         MANNERS[name] = Manner(name, does, act, moment)
         return act
+
     return register
 
 
 def say(name: str, does: str, data: bytes, moment: str = PATH, stays: bool = False) -> None:
     """A manner that sends some bytes and closes."""
+
     def act(line: Line, request: Request) -> bool:
         line.end(data)
         return stays
+
     manner(name, does, moment)(act)
 
 

@@ -45,10 +45,14 @@ def empty(graft: Graft) -> None:
 @oddity("plain-text", hops=2)
 def plain_text(graft: Graft) -> None:
     """URLs stand in the text, and a crawler follows them; the markup in it is none."""
-    graft.add(graft.add(graft.anchor, "/leia-me.txt", shape="text", content_type="text/plain"), "/do-texto", kind="text")
+    graft.add(
+        graft.add(graft.anchor, "/leia-me.txt", shape="text", content_type="text/plain"), "/do-texto", kind="text"
+    )
 
 
 @oddity("wrong-type", hops=1)
 def wrong_type(graft: Graft) -> None:
     """HTML that is served as an image: an answer without links."""
-    graft.add(graft.add(graft.anchor, "/retrato", shape="page", content_type="image/png"), "/nunca/imagem", kind="unread")
+    graft.add(
+        graft.add(graft.anchor, "/retrato", shape="page", content_type="image/png"), "/nunca/imagem", kind="unread"
+    )

@@ -17,7 +17,7 @@ from tests.crash.kill_sweep import content, fork_verifier
 
 DAMAGES = {
     "emptied": lambda data: b"",
-    "truncated": lambda data: data[:len(data) * 2 // 3],
+    "truncated": lambda data: data[: len(data) * 2 // 3],
     "last byte lost": lambda data: data[:-1],
     "bit in the middle": lambda data: flip(data, len(data) // 2),
     "bit near the end": lambda data: flip(data, len(data) - 5),
@@ -25,7 +25,7 @@ DAMAGES = {
 
 
 def flip(data: bytes, place: int) -> bytes:
-    return data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1:]
+    return data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1 :]
 
 
 def main(harvested: Path, cycle: str, scratch: Path, patterns: list[str]) -> None:
@@ -35,12 +35,17 @@ def main(harvested: Path, cycle: str, scratch: Path, patterns: list[str]) -> Non
     for path in sorted({path for pattern in patterns for path in harvested.glob(pattern) if path.is_file()}):
         name = path.relative_to(harvested).as_posix()
         for told, damage in DAMAGES.items():
-            shutil.copytree(harvested, crawl, copy_function=os.link)  # nothing is ever written into a file that is there
+            shutil.copytree(
+                harvested, crawl, copy_function=os.link
+            )  # nothing is ever written into a file that is there
             (crawl / name).unlink()
             (crawl / name).write_bytes(damage(path.read_bytes()))
             status = fork_verifier(crawl, cycle, "damaged")
             written = [each for each in content(crawl) if each != name]
-            same = written == [each for each in content(whole) if each != name] and not filecmp.cmpfiles(crawl, whole, written, shallow=False)[1]
+            same = (
+                written == [each for each in content(whole) if each != name]
+                and not filecmp.cmpfiles(crawl, whole, written, shallow=False)[1]
+            )
             rows.append([name, told, os.waitstatus_to_exitcode(status), (scratch / "stderr").read_text(), same])
             shutil.rmtree(crawl)
     print(json.dumps(rows))

@@ -24,14 +24,18 @@ def main(crawl: Path, scratch: Path) -> None:
         number += 1
         target = scratch / "target"
         status = run_fork(crawl, target, number)
-        assert not target.exists() or is_same(target, whole), f"something half-made is there after a kill at operation {number}"
+        assert not target.exists() or is_same(target, whole), (
+            f"something half-made is there after a kill at operation {number}"
+        )
         if not os.WIFSIGNALED(status):
             assert os.WEXITSTATUS(status) == 0
             print(number - 1)
             return
         if not target.exists():
             assert run_fork(crawl, target, None) == 0, f"the next fork after operation {number} failed"
-        assert is_same(target, whole) and not list(scratch.glob(".aside-*")), f"other files after a kill at operation {number}"
+        assert is_same(target, whole) and not list(scratch.glob(".aside-*")), (
+            f"other files after a kill at operation {number}"
+        )
         shutil.rmtree(target)
 
 

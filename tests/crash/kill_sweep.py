@@ -43,8 +43,12 @@ def main(harvested: Path, cycle: str, scratch: Path, where: str, stride: int) ->
             assert is_same(crawl, whole)
             print(number - 1)
             return
-        assert died_well(status, where, scratch), f"at {where} {number}: status {status}, {(scratch / 'stderr').read_text()}"
-        assert fork_verifier(crawl, cycle) == 0, f"the rerun after {where} {number} failed: {(scratch / 'stderr').read_text()}"
+        assert died_well(status, where, scratch), (
+            f"at {where} {number}: status {status}, {(scratch / 'stderr').read_text()}"
+        )
+        assert fork_verifier(crawl, cycle) == 0, (
+            f"the rerun after {where} {number} failed: {(scratch / 'stderr').read_text()}"
+        )
         assert is_same(crawl, whole), f"other bytes after {where} {number}"
         shutil.rmtree(crawl)
 
@@ -53,7 +57,12 @@ def died_well(status: int, where: str, scratch: Path) -> bool:
     if where != "full":
         return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
     told = (scratch / "stderr").read_text()
-    said = f"verifier: {scratch}" in told and "No space left" in told and "run it again" in told and "Traceback" not in told  # and which file
+    said = (
+        f"verifier: {scratch}" in told
+        and "No space left" in told
+        and "run it again" in told
+        and "Traceback" not in told
+    )  # and which file
     return os.waitstatus_to_exitcode(status) == EX_TEMPFAIL and said
 
 
@@ -85,8 +94,21 @@ def fork_verifier(crawl: Path, cycle: str, where: str | None = None, number: int
 def trace(child: int, where: str, number: int) -> subprocess.Popen:
     """Lets strace meet the child's write of this number; returns once it is attached."""
     tracer = subprocess.Popen(
-        ["strace", "-f", "-p", str(child), "-o", os.devnull, "-e", f"trace={WRITES}", "-e", f"inject={WRITES}:{INJECTED[where]}:when={number}"],
-        stderr=subprocess.PIPE, text=True)
+        [
+            "strace",
+            "-f",
+            "-p",
+            str(child),
+            "-o",
+            os.devnull,
+            "-e",
+            f"trace={WRITES}",
+            "-e",
+            f"inject={WRITES}:{INJECTED[where]}:when={number}",
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     told = tracer.stderr.readline()
     assert "attached" in told, told
     return tracer
@@ -113,6 +135,7 @@ def arm(kill_at: int) -> None:
             finally:
                 if count == kill_at:
                     os.kill(os.getpid(), signal.SIGKILL)
+
         return counted
 
     for name in OPERATIONS:
@@ -120,11 +143,17 @@ def arm(kill_at: int) -> None:
 
 
 def is_same(left: Path, right: Path) -> bool:
-    return content(left) == content(right) and all(filecmp.cmp(left / name, right / name, shallow=False) for name in content(left))
+    return content(left) == content(right) and all(
+        filecmp.cmp(left / name, right / name, shallow=False) for name in content(left)
+    )
 
 
 def content(folder: Path) -> list[str]:
-    files = (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".aside-") and path.name != "lock")
+    files = (
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and not path.name.startswith(".aside-") and path.name != "lock"
+    )
     return sorted(path.relative_to(folder).as_posix() for path in files)
 
 

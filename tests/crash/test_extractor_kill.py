@@ -23,7 +23,7 @@ from contract.config import Config
 from contract.stage import ALIVE_VARIABLE, PROGRESS_VARIABLE
 from stages.extractor import chunks
 from tests.crash.kill_sweep import arm, is_same
-from tests.unit.test_extractor_lab import Cycle, page_file
+from tests.extractor_lab import Cycle, page_file
 
 PATIENCE_S = 30
 WORKERS = 3
@@ -53,7 +53,10 @@ def fetched(tmp_path_factory) -> Path:
     config = Config(extractor=replace(Config().extractor, workers=WORKERS))
     files, listed = [], {}
     for number in range(3):
-        pages = {f"http://s{number}.example/{page}": f"{'<slow>' if number else ''}<a href=/{page}x>x</a><a href=/y>" for page in range(30)}
+        pages = {
+            f"http://s{number}.example/{page}": f"{'<slow>' if number else ''}<a href=/{page}x>x</a><a href=/y>"
+            for page in range(30)
+        }
         files.append(page_file(pages))
         listed |= dict.fromkeys(pages, 0)
     Cycle(folder, listed, *files, config=config)
@@ -65,7 +68,12 @@ def command(crawl: Path) -> list:
 
 
 def extract(crawl: Path, *before, **options) -> subprocess.CompletedProcess:
-    return subprocess.run([*before, sys.executable, "-P", "-m", "stages.extractor", *command(crawl)], capture_output=True, text=True, **options)
+    return subprocess.run(
+        [*before, sys.executable, "-P", "-m", "stages.extractor", *command(crawl)],
+        capture_output=True,
+        text=True,
+        **options,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +98,12 @@ class Busy:
 
     def __init__(self, crawl: Path, marks: Path, **options):
         marks.mkdir()
-        self.process = subprocess.Popen([sys.executable, "-P", "-c", SLOW, marks, *command(crawl)], stdout=subprocess.PIPE, start_new_session=True,
-                                        **{"stderr": subprocess.PIPE, **options})
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-c", SLOW, marks, *command(crawl)],
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            **{"stderr": subprocess.PIPE, **options},
+        )
         try:
             wait_for(lambda: len(list(marks.iterdir())) == WORKERS, "the workers did not start")
         except AssertionError:
@@ -123,8 +135,11 @@ def crawl(fetched, tmp_path) -> Path:
 def test_only_the_extractor_itself_holds_the_lock(crawl, tmp_path):
     """Its workers may live a moment longer than it does, and must not keep the next run out."""
     busy = Busy(crawl, tmp_path / "marks")
-    held = {process.pid: (crawl / names.LOCK).resolve() in {path.resolve() for path in Path(f"/proc/{process.pid}/fd").iterdir()}
-            for process in (psutil.Process(busy.process.pid), *busy.workers)}
+    held = {
+        process.pid: (crawl / names.LOCK).resolve()
+        in {path.resolve() for path in Path(f"/proc/{process.pid}/fd").iterdir()}
+        for process in (psutil.Process(busy.process.pid), *busy.workers)
+    }
     assert held == {busy.process.pid: True, **{worker.pid: False for worker in busy.workers}}
     busy.process.kill()
     busy.end()
@@ -167,7 +182,9 @@ def test_workers_that_are_killed_by_hand(crawl, whole, tmp_path, kind):
     busy.workers = psutil.Process(busy.process.pid).children()
     busy.process.terminate()
     code, told = busy.end()
-    assert code == -signal.SIGTERM and told.count("its worker was killed; it is read once more") == (0 if kind == signal.SIGINT else WORKERS)
+    assert code == -signal.SIGTERM and told.count("its worker was killed; it is read once more") == (
+        0 if kind == signal.SIGINT else WORKERS
+    )
     assert_free_and_repeatable(crawl, whole)
 
 
@@ -176,10 +193,17 @@ def test_progress_is_told_to_a_supervisor_while_workers_are_busy(crawl, tmp_path
     busy = Busy(crawl, tmp_path / "marks", pass_fds=(write,), env={**os.environ, PROGRESS_VARIABLE: str(write)})
     os.close(write)
     with open(read) as lines:
-        told = [json.loads(next(lines)) for _ in range(4)]  # more than chunks that are whole: the last come while nothing does
+        told = [
+            json.loads(next(lines)) for _ in range(4)
+        ]  # more than chunks that are whole: the last come while nothing does
         busy.process.kill()
         busy.end()
-        assert told[0]["stage"] == "extractor" and told[-1]["listed"] == 90 and 0 < told[-1]["pages"] < 90 and told[-1]["bytes"] > 0
+        assert (
+            told[0]["stage"] == "extractor"
+            and told[-1]["listed"] == 90
+            and 0 < told[-1]["pages"] < 90
+            and told[-1]["bytes"] > 0
+        )
         assert [one["pages"] for one in told] == sorted(one["pages"] for one in told)
         list(lines)  # ends: nobody holds the pipe any more
 
@@ -204,7 +228,9 @@ def test_killed_at_every_operation(fetched, whole, tmp_path):
         status = fork_extractor(crawl, number)
         if not os.WIFSIGNALED(status):
             break
-        assert os.WTERMSIG(status) == signal.SIGKILL and fork_extractor(crawl, None) == 0, f"the rerun after operation {number} failed"
+        assert os.WTERMSIG(status) == signal.SIGKILL and fork_extractor(crawl, None) == 0, (
+            f"the rerun after operation {number} failed"
+        )
         assert is_same(crawl, whole), f"other bytes after a kill at operation {number}"
     assert os.WEXITSTATUS(status) == 0 and is_same(crawl, whole)
     assert number > 20, "operations were not counted: the test tests nothing"
@@ -220,7 +246,10 @@ def fork_extractor(crawl: Path, kill_at: int | None) -> int:
         if kill_at is not None:
             arm(kill_at)
             taken = extractor.Extraction.take
-            extractor.Extraction.take = lambda *arguments: (os.mkdir(crawl / f".aside-{time.monotonic_ns()}"), taken(*arguments))  # counted too
+            extractor.Extraction.take = lambda *arguments: (
+                os.mkdir(crawl / f".aside-{time.monotonic_ns()}"),
+                taken(*arguments),
+            )  # counted too
         chunks.CHUNK_RECORDS = 20
         run(extractor.main, "extractor")
     except SystemExit as ended:
@@ -230,8 +259,14 @@ def fork_extractor(crawl: Path, kill_at: int | None) -> int:
 
 
 def test_a_machine_that_starts_no_process(crawl, whole, needs):
-    failed = extract(crawl, needs("strace"), "-f", "-o", "/dev/null", "-e", "trace=clone", "-e", "inject=clone:error=EAGAIN:when=2+")
-    assert failed.returncode == 75 and "cannot start worker 2: Resource temporarily unavailable" in failed.stderr and "Traceback" not in failed.stderr
+    failed = extract(
+        crawl, needs("strace"), "-f", "-o", "/dev/null", "-e", "trace=clone", "-e", "inject=clone:error=EAGAIN:when=2+"
+    )
+    assert (
+        failed.returncode == 75
+        and "cannot start worker 2: Resource temporarily unavailable" in failed.stderr
+        and "Traceback" not in failed.stderr
+    )
     assert_free_and_repeatable(crawl, whole)
 
 
@@ -239,4 +274,6 @@ def test_a_machine_without_proc(crawl, needs):
     failed = extract(crawl, needs("unshare"), "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh")
     if "mount" in failed.stderr or "unshare" in failed.stderr:
         pytest.skip(f"cannot hide /proc: {failed.stderr.strip()}")
-    assert failed.returncode == 75 and "cannot start worker 1: /proc/self/statm: No such file" in failed.stderr, failed.stderr
+    assert failed.returncode == 75 and "cannot start worker 1: /proc/self/statm: No such file" in failed.stderr, (
+        failed.stderr
+    )

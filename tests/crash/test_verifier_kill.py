@@ -46,8 +46,11 @@ def harvested(cases) -> tuple[Path, int]:
 
 
 def verifier(crawl: Path, cycle: int, *strace) -> subprocess.CompletedProcess:
-    return subprocess.run([*strace, sys.executable, "-P", "-m", "stages.verifier", "--crawl", crawl, "--cycle", str(cycle)],
-                          capture_output=True, text=True)
+    return subprocess.run(
+        [*strace, sys.executable, "-P", "-m", "stages.verifier", "--crawl", crawl, "--cycle", str(cycle)],
+        capture_output=True,
+        text=True,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -61,15 +64,33 @@ def whole(harvested, tmp_path_factory) -> Path:
 
 def sweep(case: str, harvested: tuple[Path, int], scratch: Path, where: str, stride: int) -> int:
     """How many places there were, each met, killed or refused, and run again; see kill_sweep."""
-    done = subprocess.run([sys.executable, "-P", "-m", "tests.crash.kill_sweep", case, harvested[0], str(harvested[1]), scratch, where, str(stride)],
-                          cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "tests.crash.kill_sweep",
+            case,
+            harvested[0],
+            str(harvested[1]),
+            scratch,
+            where,
+            str(stride),
+        ],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     return int(done.stdout)
 
 
 @pytest.mark.parametrize("case, stride", [("crawl", 3), ("pieces", 13), ("absorb", 13), ("grow", 13), ("folding", 13)])
 def test_killed_at_operations(cases, scratch, case, stride):
-    assert sweep(case, cases(case), scratch, "operations", stride) > 30, "operations were not counted: the test tests nothing"
+    assert sweep(case, cases(case), scratch, "operations", stride) > 30, (
+        "operations were not counted: the test tests nothing"
+    )
     written = read_manifest(scratch / "whole" / names.cycle(cases(case)[1]) / names.VERIFIER)["counts"]
     if case == "pieces":
         assert written["pieces"] > 3
@@ -85,15 +106,29 @@ def test_killed_or_refused_at_writes(cases, scratch, needs, where, case, stride)
     assert sweep(case, cases(case), scratch, where, stride) > 30, "writes were not met: the test tests nothing"
 
 
-@pytest.mark.parametrize("call, error, number", [
-    ("fsync", "EIO", 1), ("fsync", "EIO", 9), ("link,linkat", "ENOSPC", 1), ("link,linkat", "ENOSPC", 3),
-])
+@pytest.mark.parametrize(
+    "call, error, number",
+    [("fsync", "EIO", 1), ("fsync", "EIO", 9), ("link,linkat", "ENOSPC", 1), ("link,linkat", "ENOSPC", 3)],
+)
 def test_a_failing_disk_loses_nothing(harvested, whole, tmp_path, needs, call, error, number):
     """Exit code 75, a message, nothing published by halves; once the disk is mended, the same bytes."""
     crawl = tmp_path / "crawl"
     shutil.copytree(harvested[0], crawl)
-    faulty = verifier(crawl, harvested[1], needs("strace"), "-f", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:error={error}:when={number}+")
-    assert faulty.returncode == 75 and "Traceback" not in faulty.stderr and "run it again" in faulty.stderr, faulty.stderr
+    faulty = verifier(
+        crawl,
+        harvested[1],
+        needs("strace"),
+        "-f",
+        "-o",
+        "/dev/null",
+        "-e",
+        f"trace={call}",
+        "-e",
+        f"inject={call}:error={error}:when={number}+",
+    )
+    assert faulty.returncode == 75 and "Traceback" not in faulty.stderr and "run it again" in faulty.stderr, (
+        faulty.stderr
+    )
     again = verifier(crawl, harvested[1])
     assert again.returncode == 0, again.stderr
     assert is_same(crawl, whole)
@@ -107,7 +142,9 @@ def test_a_full_disk_loses_nothing(harvested, whole, tmp_path, small_disk, room_
     crawl = tmp_path / "disk" / "crawl"
     shutil.copytree(harvested[0], crawl)
     full = verifier(crawl, harvested[1])
-    assert full.returncode == 75 and "No space left on device" in full.stderr and "Traceback" not in full.stderr, full.stderr
+    assert full.returncode == 75 and "No space left on device" in full.stderr and "Traceback" not in full.stderr, (
+        full.stderr
+    )
     resize(used_kb + 4096)
     again = verifier(crawl, harvested[1])
     assert again.returncode == 0, again.stderr

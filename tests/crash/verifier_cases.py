@@ -22,7 +22,11 @@ def seeded(folder: Path, blocks: int = 2) -> SmallCrawl:
 
 
 def links_of(url: str) -> list[str]:
-    return [f"{url}folder/{number}/page?{number}" for number in range(3)] + [f"http://t{number}.test/" for number in range(6)] + SEEDS
+    return (
+        [f"{url}folder/{number}/page?{number}" for number in range(3)]
+        + [f"http://t{number}.test/" for number in range(6)]
+        + SEEDS
+    )
 
 
 def harvest(crawl: SmallCrawl, block: int) -> Plan:
@@ -31,7 +35,10 @@ def harvest(crawl: SmallCrawl, block: int) -> Plan:
     listed = crawl.schedule(plan)
     pages = {url: Page(links=links_of(url), digest=bytes([1 + place % 3] * 16)) for place, url in enumerate(listed)}
     pages |= {url: Page(FAILED, "timeout") for url in listed[-1:]}
-    servers = {url.split("/")[2]: {"robots": f"User-agent: *\nDisallow: /{plan.cycle}\n".encode(), "requests": 3} for url in listed}
+    servers = {
+        url.split("/")[2]: {"robots": f"User-agent: *\nDisallow: /{plan.cycle}\n".encode(), "requests": 3}
+        for url in listed
+    }
     crawl.harvest(plan, pages, servers={f"http://{name}": seen for name, seen in servers.items()} | servers)
     return plan
 

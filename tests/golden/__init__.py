@@ -8,11 +8,20 @@ GOLDEN = Path(__file__).resolve().parent / "crawl"
 SUFFIX_LIST = "// a short list, so that the golden crawl stays small\ntest\nbr\ncom.br\ncom\norg\n"
 LAST = 4  # the last cycle
 SHOWN = [
-    names.LOG, names.CRAWL, names.CONFIGURATION, f"{names.cycle(LAST)}/{names.SCHEDULER}/{names.URL_LIST}", f"{names.cycle(LAST)}/{names.SCHEDULER}/{names.SERVERS}",
-    f"{names.cycle(LAST)}/{names.FETCHER}/{names.PAGES}/00000.warc.zst", f"{names.cycle(LAST)}/{names.EXTRACTOR}/{names.COLLECTED}",
-    f"{names.cycle(LAST)}/{names.EXTRACTOR}/{names.METADATA}", f"{names.cycle(LAST)}/{names.EXTRACTOR}/{names.EXTRACTED}",
-    f"{names.cycle(LAST)}/{names.EXTRACTOR}/{names.LINKS}", f"{names.cycle(LAST)}/{names.VERIFIER}/{names.REPORT}",
-    f"{names.cycle(0)}/{names.VERIFIER}/{names.AUX}", names.generation(1, LAST), f"{names.generation(1, LAST)}/servers.parquet",
+    names.LOG,
+    names.CRAWL,
+    names.CONFIGURATION,
+    f"{names.cycle(LAST)}/{names.SCHEDULER}/{names.URL_LIST}",
+    f"{names.cycle(LAST)}/{names.SCHEDULER}/{names.SERVERS}",
+    f"{names.cycle(LAST)}/{names.FETCHER}/{names.PAGES}/00000.warc.zst",
+    f"{names.cycle(LAST)}/{names.EXTRACTOR}/{names.COLLECTED}",
+    f"{names.cycle(LAST)}/{names.EXTRACTOR}/{names.METADATA}",
+    f"{names.cycle(LAST)}/{names.EXTRACTOR}/{names.EXTRACTED}",
+    f"{names.cycle(LAST)}/{names.EXTRACTOR}/{names.LINKS}",
+    f"{names.cycle(LAST)}/{names.VERIFIER}/{names.REPORT}",
+    f"{names.cycle(0)}/{names.VERIFIER}/{names.AUX}",
+    names.generation(1, LAST),
+    f"{names.generation(1, LAST)}/servers.parquet",
     f"{names.TEXT}/{names.segment(LAST)}",
 ]
 

@@ -22,10 +22,31 @@ CYCLES = 3
 
 
 def main() -> None:
-    state = Path(tempfile.gettempdir()) / "coletor-golden"  # its name is in the plans and the configuration, so it is the same every time
+    state = (
+        Path(tempfile.gettempdir()) / "coletor-golden"
+    )  # its name is in the plans and the configuration, so it is the same every time
     with state_folder(state):
-        web = subprocess.Popen([sys.executable, "-P", "-m", "synthweb", "serve", "--seed", "6", "--servers", "4", "--port", "0", "--state", state, "--until-eof"],
-                               stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        web = subprocess.Popen(
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "synthweb",
+                "serve",
+                "--seed",
+                "6",
+                "--servers",
+                "4",
+                "--port",
+                "0",
+                "--state",
+                state,
+                "--until-eof",
+            ],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         web.stderr.readline()  # said once it listens
         shutil.rmtree(GOLDEN, ignore_errors=True)
         GOLDEN.mkdir()
@@ -46,7 +67,9 @@ def write_shown() -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     for path in SHOWN:
-        shown = subprocess.run([ROOT / "bin/show", "--crawl", GOLDEN, path, "--json", "--limit", "5"], check=True, capture_output=True)
+        shown = subprocess.run(
+            [ROOT / "bin/show", "--crawl", GOLDEN, path, "--json", "--limit", "5"], check=True, capture_output=True
+        )
         (folder / shown_name(path)).write_bytes(shown.stdout)
 
 

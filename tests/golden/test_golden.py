@@ -56,12 +56,12 @@ def test_the_verifier_writes_the_same_bytes_again(crawl, tmp_path):
 
 
 def cut(content: bytes) -> bytes:
-    return content[:-len(content) // 10]
+    return content[: -len(content) // 10]
 
 
 def flip(content: bytes) -> bytes:
     middle = len(content) // 2
-    return content[:middle] + bytes([content[middle] ^ 0x10]) + content[middle + 1:]
+    return content[:middle] + bytes([content[middle] ^ 0x10]) + content[middle + 1 :]
 
 
 def empty(content: bytes) -> bytes:
@@ -75,15 +75,28 @@ def renumber(content: bytes) -> bytes:
 CYCLE = names.cycle(LAST)
 GENERATION = names.generation(1, LAST)
 BROKEN = [
-    (f"{CYCLE}/{names.SCHEDULER}/{names.URL_LIST}", cut), (f"{CYCLE}/{names.SCHEDULER}/{names.SERVERS}", flip),
-    (f"{CYCLE}/{names.FETCHER}/{names.PAGES}/00000.warc.zst", cut), (f"{CYCLE}/{names.FETCHER}/{names.PAGES}/00000.warc.zst", flip),
-    (f"{CYCLE}/{names.EXTRACTOR}/{names.COLLECTED}", flip), (f"{CYCLE}/{names.EXTRACTOR}/{names.LINKS}", empty),
-    (f"{CYCLE}/{names.VERIFIER}/{names.REPORT}", flip), (f"{CYCLE}/{names.VERIFIER}/{names.MANIFEST}", cut), (f"{CYCLE}/{names.VERIFIER}/{names.MANIFEST}", renumber),
-    (f"{GENERATION}/key.npy", flip), (f"{GENERATION}/key.npy", cut), (f"{GENERATION}/servers.parquet", flip), (f"{GENERATION}/{names.MANIFEST}", None),
-    (f"{names.TEXT}/{names.segment(LAST)}", flip), (f"{names.TEXT}/{names.segment(LAST)}", None),
-    (f"{names.LOG}/{names.log_entry(1)}", None), (f"{names.LOG}/{names.log_entry(1)}", empty), (f"{names.LOG}/{names.log_entry(1)}", renumber),
-    (f"{CYCLE}/{names.PLAN}", flip), (f"{CYCLE}/{names.PLAN}", None),
-    (names.CRAWL, cut), (names.CRAWL, renumber),
+    (f"{CYCLE}/{names.SCHEDULER}/{names.URL_LIST}", cut),
+    (f"{CYCLE}/{names.SCHEDULER}/{names.SERVERS}", flip),
+    (f"{CYCLE}/{names.FETCHER}/{names.PAGES}/00000.warc.zst", cut),
+    (f"{CYCLE}/{names.FETCHER}/{names.PAGES}/00000.warc.zst", flip),
+    (f"{CYCLE}/{names.EXTRACTOR}/{names.COLLECTED}", flip),
+    (f"{CYCLE}/{names.EXTRACTOR}/{names.LINKS}", empty),
+    (f"{CYCLE}/{names.VERIFIER}/{names.REPORT}", flip),
+    (f"{CYCLE}/{names.VERIFIER}/{names.MANIFEST}", cut),
+    (f"{CYCLE}/{names.VERIFIER}/{names.MANIFEST}", renumber),
+    (f"{GENERATION}/key.npy", flip),
+    (f"{GENERATION}/key.npy", cut),
+    (f"{GENERATION}/servers.parquet", flip),
+    (f"{GENERATION}/{names.MANIFEST}", None),
+    (f"{names.TEXT}/{names.segment(LAST)}", flip),
+    (f"{names.TEXT}/{names.segment(LAST)}", None),
+    (f"{names.LOG}/{names.log_entry(1)}", None),
+    (f"{names.LOG}/{names.log_entry(1)}", empty),
+    (f"{names.LOG}/{names.log_entry(1)}", renumber),
+    (f"{CYCLE}/{names.PLAN}", flip),
+    (f"{CYCLE}/{names.PLAN}", None),
+    (names.CRAWL, cut),
+    (names.CRAWL, renumber),
 ]
 
 
@@ -110,4 +123,8 @@ def test_a_record_of_another_url_is_found(crawl):
     manifest["files"] = {name: describe(cycles[1] / name) for name in manifest["files"]}
     (cycles[1] / names.MANIFEST).write_bytes(encode_json(manifest))
     checked = run("check", "--crawl", crawl)
-    assert checked.returncode == 65 and "metadata rows point at the record of their URL" in checked.stdout and " row 0" in checked.stdout
+    assert (
+        checked.returncode == 65
+        and "metadata rows point at the record of their URL" in checked.stdout
+        and " row 0" in checked.stdout
+    )

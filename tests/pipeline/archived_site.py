@@ -51,7 +51,8 @@ iframe {border: 0; width: 400px; height: 300px}
 DRAWING = """<svg xmlns="http://www.w3.org/2000/svg" width="400" height="300">
 <image width="400" height="300" href="in_drawing.png"/></svg>"""
 TEXTS = {
-    (DOCS, EXHIBIT): PAGE, (STATIC, "/sheet.css"): SHEET,
+    (DOCS, EXHIBIT): PAGE,
+    (STATIC, "/sheet.css"): SHEET,
     (STATIC, "/deeper/imported.css"): ".in_imported {background: url(../in_imported.png)}",
     (STATIC, "/imported_by_page.css"): ".in_sheet_of_page {background: url(in_sheet_of_page.png)}",
     (ELSEWHERE, "/moved.css"): ".in_moved {background: url(in_moved.png)}",

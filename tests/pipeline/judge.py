@@ -7,8 +7,8 @@ from pathlib import Path
 
 from contract import names
 from contract.config import Config
-from contract.log import CRAWL, replay
 from contract.crawl_folder import open_folder
+from contract.log import CRAWL, replay
 from contract.tables import ANSWERED, COLLECTED
 from storage.tables import read_table
 from synthweb import Rules, Web
@@ -20,7 +20,9 @@ OVERLAP_MS = 1.0  # two clocks readings of one process
 
 def run(*command) -> subprocess.CompletedProcess:
     """Runs a command of bin/ to its end."""
-    return subprocess.run([ROOT / "bin" / command[0], *map(str, command[1:])], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return subprocess.run(
+        [ROOT / "bin" / command[0], *map(str, command[1:])], capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
 
 
 def committed_cycles(crawl: Path) -> list[int]:
@@ -64,7 +66,14 @@ def assert_obedient(record: list[dict], web: Web) -> None:
 
 def asked_twice(record: list[dict]) -> Counter:
     """URLs asked more than once although an earlier answer was final, with how often."""
-    answers = Counter(line["url"] for line in record if not line["target"].endswith("/robots.txt") and line["status"] and line["status"] < 500 and line["status"] != 429)
+    answers = Counter(
+        line["url"]
+        for line in record
+        if not line["target"].endswith("/robots.txt")
+        and line["status"]
+        and line["status"] < 500
+        and line["status"] != 429
+    )
     return Counter({url: number for url, number in answers.items() if number > 1})
 
 

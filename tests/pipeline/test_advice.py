@@ -11,7 +11,7 @@ from contract.crawl_config import read_crawl_config
 from contract.crawl_folder import open_folder
 from contract.log import CRAWL, replay
 from storage.publish import read_manifest
-from supervise.books import Books
+from supervise.crawl_state import CrawlState
 from supervise.inbox import take_inbox
 from supervise.seed import leave
 from tests.pipeline.judge import ROOT
@@ -46,7 +46,7 @@ def live_generation(crawl: Crawl):
 
 def commit_inbox(crawl: Crawl) -> int:
     """Takes files of inbox/ in and turns nothing; the cycle of the last one."""
-    take_inbox(Books(open_folder(crawl.path)), read_crawl_config(crawl.path))
+    take_inbox(CrawlState(open_folder(crawl.path)), read_crawl_config(crawl.path))
     return replay(crawl.path, 2).entries[-1].cycle
 
 
@@ -97,10 +97,20 @@ def damage_pending_aux(crawl: Crawl) -> None:
     flip_a_byte(folder / names.AUX)
 
 
-@pytest.mark.parametrize("damage", [
-    damage_generation, lose_manifest_of_generation, damage_text, damage_generation_and_the_one_before, damage_pending_seeds,
-    lose_manifest_of_pending_seeds, damage_pending_decision, damage_pending_aux,
-], ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize(
+    "damage",
+    [
+        damage_generation,
+        lose_manifest_of_generation,
+        damage_text,
+        damage_generation_and_the_one_before,
+        damage_pending_seeds,
+        lose_manifest_of_pending_seeds,
+        damage_pending_decision,
+        damage_pending_aux,
+    ],
+    ids=lambda damage: damage.__name__,
+)
 def test_what_status_advises_after_damage_works(crawl, damage):
     damage(crawl)
     for _ in range(3):  # a repair may bring to light what else is damaged
@@ -119,7 +129,13 @@ def test_what_status_advises_after_damage_works(crawl, damage):
 
 def test_what_commands_advise_next_works(crawl, tmp_path):
     fork = tmp_path / "fork"
-    commands = [("seed", *crawl.web.seeds()), ("run-cycle",), ("crawl", "--cycles", "1"), ("fork", fork), ("run-cycle", "--stop-after", names.SCHEDULER)]
+    commands = [
+        ("seed", *crawl.web.seeds()),
+        ("run-cycle",),
+        ("crawl", "--cycles", "1"),
+        ("fork", fork),
+        ("run-cycle", "--stop-after", names.SCHEDULER),
+    ]
     for name, *more in commands:
         ran = crawl.run(name, *more)
         assert ran.returncode == 0, ran.stderr

@@ -14,7 +14,7 @@ from contract import names
 from contract.config import load
 from tests.pipeline.archived_site import CRAWLER, DOCS, ELSEWHERE, EXHIBIT, HOSTS, REJECTED, STATIC, Site, serving
 from tests.pipeline.judge import ROOT, collected_urls, run
-from tests.unit.test_warc_tools import Wayback
+from tests.stages.test_warc_tools import Wayback
 
 PROFILE = ROOT / "profiles" / "archive.toml"
 DOCUMENTATION = CACHE / "sqlite3-doc" / "usr/share/doc/sqlite3"
@@ -45,10 +45,22 @@ class Browser:
         """What the window shows, as pixels."""
         picture = self._folder / f"{name}.png"
         command = [
-            self._program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-            "--disable-sync", "--disable-background-networking", "--disable-component-update", "--no-proxy-server",
-            "--hide-scrollbars", "--host-resolver-rules=MAP * 127.0.0.1", f"--user-data-dir={self._folder}",
-            f"--window-size={WINDOW}", f"--screenshot={picture}", url,
+            self._program,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-sync",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--no-proxy-server",
+            "--hide-scrollbars",
+            "--host-resolver-rules=MAP * 127.0.0.1",
+            f"--user-data-dir={self._folder}",
+            f"--window-size={WINDOW}",
+            f"--screenshot={picture}",
+            url,
         ]
         done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=PATIENCE_S)
         assert picture.exists(), done.stderr
@@ -59,10 +71,17 @@ def crawl_site(site: Site, folder: Path) -> Path:
     crawl, hosts = folder / "crawl", folder / "hosts"
     hosts.write_text("".join(f"127.0.0.1 {host}\n" for host in HOSTS))
     settings = (
-        "fetcher.contact=https://crawler.test/", f"fetcher.agent={CRAWLER}", f"fetcher.hosts_file={hosts}",
-        "fetcher.allow_private_addresses=true", "fetcher.delay_s=0", "fetcher.delay_response_factor=0",
-        "scheduler.server_max_urls=1000", "blocks.first=1",
-        f'scope.accept_domains=["{DOCS}"]', f'scope.reject_domains=["{REJECTED}"]', "scope.hops_max=1",
+        "fetcher.contact=https://crawler.test/",
+        f"fetcher.agent={CRAWLER}",
+        f"fetcher.hosts_file={hosts}",
+        "fetcher.allow_private_addresses=true",
+        "fetcher.delay_s=0",
+        "fetcher.delay_response_factor=0",
+        "scheduler.server_max_urls=1000",
+        "blocks.first=1",
+        f'scope.accept_domains=["{DOCS}"]',
+        f'scope.reject_domains=["{REJECTED}"]',
+        "scope.hops_max=1",
     )
     options = ["--crawl", crawl, "--config", PROFILE, *(word for setting in settings for word in ("--set", setting))]
     seed = ["seed", *options, *(site.url(DOCS, path) for path in PAGES)]

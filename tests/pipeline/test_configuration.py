@@ -42,7 +42,9 @@ class Crawl:
 
     def seed(self, *more) -> None:
         seeded = run("seed", "--crawl", self.path, "--config", self.settings / "mine.toml", *more, *self.seeds)
-        assert seeded.returncode == 0 and seeded.stdout.endswith(f"next: bin/run-cycle --crawl {self.path}\n"), seeded.stdout + seeded.stderr
+        assert seeded.returncode == 0 and seeded.stdout.endswith(f"next: bin/run-cycle --crawl {self.path}\n"), (
+            seeded.stdout + seeded.stderr
+        )
 
     def turn(self, *more) -> subprocess.CompletedProcess:
         return run("run-cycle", "--crawl", self.path, *more)
@@ -68,10 +70,18 @@ def test_a_forgotten_config_does_not_widen_the_scope(crawl):
     crawl.seed("--set", f'scope.accept_domains=["{host}"]', "--set", "scope.accept_suffixes=[]")
     for _ in range(3):
         assert crawl.turn().returncode == 0
-    urls = [row["url"] for cycle in committed_cycles(crawl.path)
-            for row in read_table(crawl.path / names.cycle(cycle) / names.EXTRACTOR / names.EXTRACTED, EXTRACTED).to_pylist()]
-    rejected = [row for cycle in committed_cycles(crawl.path)
-                for row in read_table(crawl.path / names.cycle(cycle) / names.EXTRACTOR / names.REJECTED, REJECTED).to_pylist()]
+    urls = [
+        row["url"]
+        for cycle in committed_cycles(crawl.path)
+        for row in read_table(
+            crawl.path / names.cycle(cycle) / names.EXTRACTOR / names.EXTRACTED, EXTRACTED
+        ).to_pylist()
+    ]
+    rejected = [
+        row
+        for cycle in committed_cycles(crawl.path)
+        for row in read_table(crawl.path / names.cycle(cycle) / names.EXTRACTOR / names.REJECTED, REJECTED).to_pylist()
+    ]
     assert urls and {urlsplit(url).hostname for url in urls} == {host}
     assert any(row["rule"] == "accept" for row in rejected), "no link leads out of scope: the test tests nothing"
 
@@ -87,13 +97,25 @@ def test_what_differs_is_printed_and_needs_yes_once_there_are_pages(crawl):
     assert same.returncode == 0 and "->" not in same.stderr and crawl.stored() == stored
     for quiet in ([], ["--quiet"]):
         refused = crawl.turn("--config", wider, *quiet)
-        assert refused.returncode == 64 and "add --yes" in refused.stderr and "scope.accept_suffixes" in refused.stderr and crawl.stored() == stored
-        assert (OTHER_SCOPE in refused.stderr.splitlines()) == ("fetcher.transfers_max: 100 -> 50" in refused.stderr.splitlines()) == (not quiet)
+        assert (
+            refused.returncode == 64
+            and "add --yes" in refused.stderr
+            and "scope.accept_suffixes" in refused.stderr
+            and crawl.stored() == stored
+        )
+        assert (
+            (OTHER_SCOPE in refused.stderr.splitlines())
+            == ("fetcher.transfers_max: 100 -> 50" in refused.stderr.splitlines())
+            == (not quiet)
+        )
     harmless = crawl.turn("--config", crawl.file("more.toml", ("transfers_max = 100", "transfers_max = 60")))
     assert harmless.returncode == 0 and "fetcher.transfers_max: 100 -> 60" in harmless.stderr
     agreed = crawl.turn("--config", wider, "--yes", "--quiet")
     assert agreed.returncode == 0 and not agreed.stderr
-    assert read_crawl_config(crawl.path).scope.accept_suffixes == () and crawl.turn("--stop-after", "scheduler").returncode == 0
+    assert (
+        read_crawl_config(crawl.path).scope.accept_suffixes == ()
+        and crawl.turn("--stop-after", "scheduler").returncode == 0
+    )
     assert crawl.newest_plan().config.scope.accept_suffixes == ()
 
 
@@ -113,7 +135,11 @@ def test_set_holds_for_one_run_and_is_printed(crawl):
     crawl.seed()
     stored = crawl.stored()
     turn = crawl.turn("--set", "fetcher.delay_s=0.015", "--set", "fetcher.transfers_max=100")
-    assert turn.returncode == 0 and "this run only: fetcher.delay_s = 0.015" in turn.stderr and "transfers_max" not in turn.stderr
+    assert (
+        turn.returncode == 0
+        and "this run only: fetcher.delay_s = 0.015" in turn.stderr
+        and "transfers_max" not in turn.stderr
+    )
     assert crawl.newest_plan().config.fetcher.delay_s == 0.015 and crawl.stored() == stored
     again = crawl.turn("--set", "fetcher.delay_s=0.015", "--quiet")
     assert again.returncode == 0 and "this run only" not in again.stderr
@@ -125,7 +151,10 @@ def test_an_open_cycle_keeps_the_configuration_of_its_plan(crawl):
     assert crawl.turn("--stop-after", "scheduler").returncode == 0
     opened = crawl.newest_plan()
     turn = crawl.turn("--config", crawl.file("slower.toml", ("delay_s = 0.01", "delay_s = 0.02")))
-    assert turn.returncode == 0 and f"cycle {opened.cycle} keeps its plan's fetcher.delay_s = 0.01 (now 0.02)" in turn.stderr, turn.stderr
+    assert (
+        turn.returncode == 0
+        and f"cycle {opened.cycle} keeps its plan's fetcher.delay_s = 0.01 (now 0.02)" in turn.stderr
+    ), turn.stderr
     assert crawl.newest_plan() == opened and opened.cycle in committed_cycles(crawl.path)
     assert crawl.turn().returncode == 0 and crawl.newest_plan().config.fetcher.delay_s == 0.02
 
@@ -136,7 +165,10 @@ def test_a_fork_has_it_too(crawl, tmp_path):
     made = run("fork", "--crawl", crawl.path, tmp_path / "fork")
     assert made.returncode == 0, made.stderr
     assert read_crawl_config(tmp_path / "fork") == read_crawl_config(crawl.path)
-    assert run("run-cycle", "--crawl", tmp_path / "fork").returncode == 0 and run("check", "--crawl", tmp_path / "fork").returncode == 0
+    assert (
+        run("run-cycle", "--crawl", tmp_path / "fork").returncode == 0
+        and run("check", "--crawl", tmp_path / "fork").returncode == 0
+    )
 
 
 def test_a_damaged_one_stops_every_run_until_it_is_replaced(crawl):
@@ -145,7 +177,11 @@ def test_a_damaged_one_stops_every_run_until_it_is_replaced(crawl):
     good = crawl.stored()
     (crawl.path / names.CONFIGURATION).write_bytes(good.replace(b'["test"]', b"[]"))
     stopped = crawl.turn()
-    assert stopped.returncode == 78 and str(crawl.path / names.CONFIGURATION) in stopped.stderr and "--config FILE" in stopped.stderr
+    assert (
+        stopped.returncode == 78
+        and str(crawl.path / names.CONFIGURATION) in stopped.stderr
+        and "--config FILE" in stopped.stderr
+    )
     mended = crawl.turn("--config", crawl.settings / "mine.toml")
     assert mended.returncode == 0 and "was missing, damaged or edited" in mended.stderr and crawl.stored() == good
     (crawl.path / names.CONFIGURATION).unlink()
@@ -161,9 +197,16 @@ def test_seeds_for_a_crawl_that_is_there_change_nothing(crawl):
     more = run("seed", "--crawl", crawl.path, crawl.seeds[0])
     assert more.returncode == 0, more.stderr
     before = len(names.visible_files(crawl.path / names.INBOX))
-    for other in (["--set", "fetcher.delay_s=9"], ["--config", crawl.file("slower.toml", ("delay_s = 0.01", "delay_s = 9.0"))]):
+    for other in (
+        ["--set", "fetcher.delay_s=9"],
+        ["--config", crawl.file("slower.toml", ("delay_s = 0.01", "delay_s = 9.0"))],
+    ):
         refused = run("seed", "--crawl", crawl.path, *other, crawl.seeds[0])
-        assert refused.returncode == 64 and "fetcher.delay_s: 0.01 -> 9.0" in refused.stderr and "bin/run-cycle --config" in refused.stderr
+        assert (
+            refused.returncode == 64
+            and "fetcher.delay_s: 0.01 -> 9.0" in refused.stderr
+            and "bin/run-cycle --config" in refused.stderr
+        )
     assert crawl.stored() == stored and len(names.visible_files(crawl.path / names.INBOX)) == before == 3
 
 
@@ -178,7 +221,9 @@ def test_a_configuration_that_no_run_may_have_is_not_stored(crawl):
 def test_work_outside_of_a_crawl_has_its_configuration_where_it_is_named(crawl, tmp_path):
     crawl.seed()
     traced = run("fetcher", "--trace", crawl.seeds[0], "--crawl", crawl.path)
-    assert traced.returncode == 0 and "fetcher.hosts_file" in traced.stdout and "answered" in traced.stdout, traced.stderr
+    assert traced.returncode == 0 and "fetcher.hosts_file" in traced.stdout and "answered" in traced.stdout, (
+        traced.stderr
+    )
     assert run("fetcher", "--trace", crawl.seeds[0]).returncode == 78, "no contact"
     nowhere = run("fetcher", "--trace", crawl.seeds[0], "--crawl", tmp_path / "none")
     assert nowhere.returncode == 78 and "is no crawl folder" in nowhere.stderr

@@ -14,9 +14,17 @@ from fastwarc.warc import ArchiveIterator
 from contract import names
 from contract.blocks import interval
 from storage.publish import MANIFEST
-from synthweb import Web
 from supervise.demo import WEB_SEED, WEB_SERVERS
-from tests.pipeline.judge import ROOT, access_record, asked_twice, assert_obedient, assert_one_at_a_time, assert_truth, committed_cycles
+from synthweb import Web
+from tests.pipeline.judge import (
+    ROOT,
+    access_record,
+    asked_twice,
+    assert_obedient,
+    assert_one_at_a_time,
+    assert_truth,
+    committed_cycles,
+)
 
 DELAY_MS = 10
 
@@ -24,7 +32,9 @@ DELAY_MS = 10
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
-    run = subprocess.run([ROOT / "bin/run-cycle", "--demo"], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    run = subprocess.run(
+        [ROOT / "bin/run-cycle", "--demo"], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
     assert run.returncode == 0, run.stderr
     return folder / "demo", run.stdout
 
@@ -40,7 +50,9 @@ def crawl(demo) -> Path:
 
 
 def run(*command) -> subprocess.CompletedProcess:
-    return subprocess.run([ROOT / "bin" / command[0], *command[1:]], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return subprocess.run(
+        [ROOT / "bin" / command[0], *command[1:]], capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
 
 
 def test_the_whole_web_is_collected_each_page_once(crawl, web):
@@ -74,20 +86,32 @@ def test_a_second_demonstration_at_the_same_time_says_that_one_is_running(tmp_pa
     (tmp_path / "demo").mkdir()
     held = os.open(tmp_path / "demo", os.O_RDONLY | os.O_DIRECTORY)
     fcntl.flock(held, fcntl.LOCK_EX)  # as the first one does
-    second = subprocess.run([ROOT / "bin/run-cycle", "--demo"], cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    second = subprocess.run(
+        [ROOT / "bin/run-cycle", "--demo"], cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
     os.close(held)
-    assert second.returncode == 75 and "a demonstration is running" in second.stderr and len(second.stderr.splitlines()) == 1
+    assert (
+        second.returncode == 75
+        and "a demonstration is running" in second.stderr
+        and len(second.stderr.splitlines()) == 1
+    )
     assert not (tmp_path / "demo" / "web" / "ready.json").exists() and not (tmp_path / "demo" / "crawl").exists()
 
 
 def test_the_demonstration_has_its_own_folder_and_configuration(demo, tmp_path):
     for more in (["--crawl", "crawl"], ["--config", demo[0] / "pipeline.toml"]):
-        refused = subprocess.run([ROOT / "bin/run-cycle", "--demo", *more], cwd=tmp_path, capture_output=True, text=True)
-        assert refused.returncode == 64 and "--demo makes its own" in refused.stderr and not (tmp_path / "demo").exists()
+        refused = subprocess.run(
+            [ROOT / "bin/run-cycle", "--demo", *more], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert (
+            refused.returncode == 64 and "--demo makes its own" in refused.stderr and not (tmp_path / "demo").exists()
+        )
 
 
 def test_a_second_demo_finds_nothing_left(demo):
-    again = subprocess.run([ROOT / "bin/run-cycle", "--demo"], cwd=demo[0].parent, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    again = subprocess.run(
+        [ROOT / "bin/run-cycle", "--demo"], cwd=demo[0].parent, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
     assert again.returncode == 0 and "nothing is waiting" in again.stdout
 
 
@@ -99,11 +123,22 @@ def test_the_books_agree(crawl):
 def test_duckdb_opens_every_table(crawl):
     tables = sorted(crawl.rglob("*.parquet"))
     kinds = {path.name for path in tables}
-    assert kinds >= {names.URL_LIST, names.SERVERS, names.COLLECTED, names.EXTRACTED, names.METADATA, names.FAILURES,
-                     names.LINKS, names.AUX, "servers.parquet"}
+    assert kinds >= {
+        names.URL_LIST,
+        names.SERVERS,
+        names.COLLECTED,
+        names.EXTRACTED,
+        names.METADATA,
+        names.FAILURES,
+        names.LINKS,
+        names.AUX,
+        "servers.parquet",
+    }
     for path in tables:
         duckdb.sql(f"select count(*) from '{path}'").fetchall()
-    answered = duckdb.sql(f"select count(*) from '{crawl}/cycles/*/extractor/{names.COLLECTED}' where outcome = 'answered'").fetchall()
+    answered = duckdb.sql(
+        f"select count(*) from '{crawl}/cycles/*/extractor/{names.COLLECTED}' where outcome = 'answered'"
+    ).fetchall()
     metadata = duckdb.sql(f"select count(*) from '{crawl}/cycles/*/extractor/{names.METADATA}'").fetchall()
     assert answered == metadata
 
@@ -113,17 +148,34 @@ def test_fastwarc_opens_every_page_file(crawl):
     for path in sorted(crawl.rglob("*.warc.zst")):
         with open(path, "rb") as stream:
             for record in ArchiveIterator(stream, parse_http=False):
-                responses += record.headers.get("WARC-Type") == "response" and record.headers.get("Coletor-Final") == "yes"
+                responses += (
+                    record.headers.get("WARC-Type") == "response" and record.headers.get("Coletor-Final") == "yes"
+                )
     assert responses >= 4000
 
 
 def test_show_prints_each_kind_of_file(crawl):
     last = names.cycle(committed_cycles(crawl)[-1])
     generation = sorted((crawl / "R").glob("[0-9]*/[0-9]*"))[-1]
-    kinds = [*crawl.glob(f"{last}/*/*.parquet"), *crawl.glob(f"{last}/verifier/*.json"), *crawl.glob(f"{last}/*.json"),
-             *crawl.glob(f"{last}/fetcher/*/*.warc.zst"), crawl / last, crawl / last / "extractor", generation, generation / "key.npy",
-             generation / "collected_content_digest.npy", next((crawl / names.TEXT).iterdir()), crawl / names.LOG, crawl / names.LOG / "00000000.json",
-             crawl / names.CRAWL, crawl / names.CONFIGURATION, crawl / names.SUFFIX_LIST, crawl / names.SLOTS, crawl / names.CORRUPT]
+    kinds = [
+        *crawl.glob(f"{last}/*/*.parquet"),
+        *crawl.glob(f"{last}/verifier/*.json"),
+        *crawl.glob(f"{last}/*.json"),
+        *crawl.glob(f"{last}/fetcher/*/*.warc.zst"),
+        crawl / last,
+        crawl / last / "extractor",
+        generation,
+        generation / "key.npy",
+        generation / "collected_content_digest.npy",
+        next((crawl / names.TEXT).iterdir()),
+        crawl / names.LOG,
+        crawl / names.LOG / "00000000.json",
+        crawl / names.CRAWL,
+        crawl / names.CONFIGURATION,
+        crawl / names.SUFFIX_LIST,
+        crawl / names.SLOTS,
+        crawl / names.CORRUPT,
+    ]
     for number, path in enumerate(kinds):
         plain, lines = run("show", path), run("show", path, "--json", "--limit", "3") if number % 3 == 0 else None
         assert plain.returncode == 0 and plain.stdout, (path, plain.stderr)
@@ -164,11 +216,15 @@ def test_every_key_is_in_one_block_only(crawl):
     for block in status["by_block"]:
         folder = crawl / names.generation(block["block"], block["generation"])
         keys = np.load(folder / "key.npy")
-        runs = duckdb.sql(f"select sum(known)::bigint from '{folder}/servers.parquet' group by domain_key order by domain_key").fetchall()
-        ends = np.cumsum([rows for rows, in runs])
+        runs = duckdb.sql(
+            f"select sum(known)::bigint from '{folder}/servers.parquet' group by domain_key order by domain_key"
+        ).fetchall()
+        ends = np.cumsum([rows for (rows,) in runs])
         assert ends[-1] == len(keys) and all((run[1:] > run[:-1]).all() for run in np.split(keys, ends[:-1]))
         low, high = interval(block["block"], status["blocks"])
-        outside = duckdb.sql(f"select count(*) from '{folder}/servers.parquet' where domain_key < {low} or domain_key > {high - 1}").fetchall()
+        outside = duckdb.sql(
+            f"select count(*) from '{folder}/servers.parquet' where domain_key < {low} or domain_key > {high - 1}"
+        ).fetchall()
         assert outside == [(0,)] and (folder / MANIFEST).exists()
         seen.append(keys)
     every = np.concatenate(seen)

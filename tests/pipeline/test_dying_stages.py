@@ -18,9 +18,9 @@ from storage.tables import read_table
 from supervise.demo import SETTINGS
 from supervise.seed import leave
 from supervise.turns import BlockView, Turn, next_turn
+from tests.fetcher_lab import NO_ROBOTS, RawServer, ok
 from tests.pipeline.judge import ROOT, assert_truth
 from tests.pipeline.test_supervisor import HASH_SEED, Crawl, find_stage, has_died, wait_for
-from tests.unit.test_fetcher_lab import NO_ROBOTS, RawServer, ok
 
 SERVERS = 4
 
@@ -55,7 +55,9 @@ class Killer:
 
 def run_killing(crawl: Crawl, stage: str, *command, most: int = 100) -> tuple[int, str, int]:
     """Exit code, standard error, and how often the stage was killed."""
-    process = subprocess.Popen(crawl.command(*command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        crawl.command(*command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     killer = Killer(process, stage, most)
     _, errors = process.communicate()
     killer.join()
@@ -90,7 +92,9 @@ def test_a_cycle_that_has_pages_is_held_and_the_next_run_resumes_it(crawl):
     cycle = crawl.open_cycle()
     code, errors, kills = run_killing(crawl, names.EXTRACTOR, "run-cycle", most=4)
     assert kills == 4
-    assert f"cycle {cycle} of block" in errors and "is held for the rest of this run: the extractor died 4 times" in errors, errors
+    assert (
+        f"cycle {cycle} of block" in errors and "is held for the rest of this run: the extractor died 4 times" in errors
+    ), errors
     assert code == 75, "work waits for the next run"
     shown = crawl.run("status")
     assert f"held      cycle {cycle} waits for the next run" in shown.stdout and shown.returncode == 0, shown.stdout
@@ -116,7 +120,9 @@ def test_drop_open_charges_nobody_and_keeps_pages(crawl, tmp_path):
     cycle = crawl.open_cycle()
     assert crawl.run("run-cycle", "--drop-open", str(cycle + 5)).returncode == 64
     dropped = crawl.run("run-cycle", "--drop-open")
-    assert dropped.returncode == 0 and f"cycle {cycle} dropped, no URL is charged; its pages stay" in dropped.stdout, dropped.stderr
+    assert dropped.returncode == 0 and f"cycle {cycle} dropped, no URL is charged; its pages stay" in dropped.stdout, (
+        dropped.stderr
+    )
     folder = dropped.stdout.split("bin/extractor ")[1].split()[0]
     assert status(crawl)["open"] == [] and status(crawl)["entries"]["abandon"] == 1
     crawl.goes_on("--until-done")
@@ -133,8 +139,12 @@ def has_page(path) -> bool:
 
 
 def test_drop_open_keeps_pages_that_were_not_published(crawl):
-    process = subprocess.Popen(crawl.command("run-cycle"), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    pages = wait_for(lambda: list(filter(has_page, crawl.path.glob(f"{names.CYCLES}/*/{names.FETCHER}/{names.PAGES}/*"))), "a page")
+    process = subprocess.Popen(
+        crawl.command("run-cycle"), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    pages = wait_for(
+        lambda: list(filter(has_page, crawl.path.glob(f"{names.CYCLES}/*/{names.FETCHER}/{names.PAGES}/*"))), "a page"
+    )
     fetcher = wait_for(lambda: find_stage(process, names.FETCHER), "the fetcher") if process.poll() is None else None
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -164,12 +174,23 @@ def test_a_page_that_kills_and_is_alone_in_its_block_is_charged_once_another_blo
         create(crawl, 2, HASH_SEED)
         leave(crawl, [f"http://kill.test:{server.port}/deadly", f"http://good.test:{server.port}/"])
         words = ["--crawl", crawl, "--config", tmp_path / "pipeline.toml", "--set", "supervisor.retry_wait_s=0.01"]
-        process = subprocess.Popen([ROOT / "bin/crawl", *words, "--until-done"], stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [ROOT / "bin/crawl", *words, "--until-done"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         _, errors = process.communicate()
     assert "abandoned, no URL is charged: the fetcher died 4 times" in errors, errors
-    failures = [row for path in crawl.glob(f"{names.CYCLES}/*/{names.EXTRACTOR}/{names.FAILURES}") for row in read_table(path, FAILURES).to_pylist()]
-    assert {(row["url"], row["reason"]) for row in failures} == {(f"http://kill.test:{server.port}/deadly", "killed_fetcher")}
+    failures = [
+        row
+        for path in crawl.glob(f"{names.CYCLES}/*/{names.EXTRACTOR}/{names.FAILURES}")
+        for row in read_table(path, FAILURES).to_pylist()
+    ]
+    assert {(row["url"], row["reason"]) for row in failures} == {
+        (f"http://kill.test:{server.port}/deadly", "killed_fetcher")
+    }
     shown = json.loads(subprocess.run([ROOT / "bin/status", "--crawl", crawl, "--json"], capture_output=True).stdout)
     assert shown["states"]["collected"] == 2 and shown["without_plan"] == [], shown
 

@@ -21,12 +21,24 @@ def web(synthetic_web, tmp_path):
     (tmp_path / "pipeline.toml").write_text(SETTINGS.format(hosts=state / "hosts"))
     create(tmp_path / "crawl", 2)
     web = Web(WEB_SEED, WEB_SERVERS, port)
-    leave(tmp_path / "crawl", [*web.seeds(), *sorted(web.truth(RULES))])  # all of it, so that few cycles are left to the end
+    leave(
+        tmp_path / "crawl", [*web.seeds(), *sorted(web.truth(RULES))]
+    )  # all of it, so that few cycles are left to the end
     return web
 
 
 def crawl_command(crawl: Path, *limits) -> tuple:
-    return ("crawl", "--crawl", crawl, "--config", crawl.parent / "pipeline.toml", "--set", "blocks.keep_generations=2", "--quiet", *limits)
+    return (
+        "crawl",
+        "--crawl",
+        crawl,
+        "--config",
+        crawl.parent / "pipeline.toml",
+        "--set",
+        "blocks.keep_generations=2",
+        "--quiet",
+        *limits,
+    )
 
 
 def assert_whole(crawl: Path) -> None:
@@ -35,7 +47,11 @@ def assert_whole(crawl: Path) -> None:
 
 
 def kept(crawl: Path) -> list[int]:
-    return [int(line.split()[1]) for line in run("fork", "--crawl", crawl, "--list").stdout.splitlines() if line.startswith("commit ")]
+    return [
+        int(line.split()[1])
+        for line in run("fork", "--crawl", crawl, "--list").stdout.splitlines()
+        if line.startswith("commit ")
+    ]
 
 
 def test_every_fork_and_the_crawl_itself_come_to_the_same_end(web, tmp_path):
@@ -69,7 +85,9 @@ def test_a_running_crawl_is_forked_without_its_lock(web, tmp_path):
     crawl = tmp_path / "crawl"
     assert run(*crawl_command(crawl, "--cycles", "1", "--set", "scheduler.server_max_urls=5")).returncode == 0
     command = crawl_command(crawl, "--until-done", "--set", "scheduler.server_max_urls=20")
-    process = subprocess.Popen([ROOT / "bin" / command[0], *map(str, command[1:])], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [ROOT / "bin" / command[0], *map(str, command[1:])], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
     forks = []
     for number in range(FORKS_OF_A_RUNNING_CRAWL):
         made = run("fork", "--crawl", crawl, tmp_path / f"fork-{number}")

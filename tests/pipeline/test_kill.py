@@ -32,8 +32,23 @@ def test_killed_at_random_moments_nothing_is_lost_or_doubled(tmp_path, web):
     settings.write_text(SETTINGS.format(hosts=state / "hosts"))
     create(crawl, 2)
     leave(crawl, Web(WEB_SEED, WEB_SERVERS, port).seeds())
-    command = [ROOT / "bin/crawl", "--crawl", crawl, "--config", settings, "--until-done", "--set", f"fetcher.sync_every_pages={SYNC_EVERY_PAGES}",
-               "--set", f"fetcher.transfers_max={TRANSFERS_MAX}", "--set", "blocks.servers_max=20", "--set", "supervisor.retry_wait_s=0.05", "--quiet"]
+    command = [
+        ROOT / "bin/crawl",
+        "--crawl",
+        crawl,
+        "--config",
+        settings,
+        "--until-done",
+        "--set",
+        f"fetcher.sync_every_pages={SYNC_EVERY_PAGES}",
+        "--set",
+        f"fetcher.transfers_max={TRANSFERS_MAX}",
+        "--set",
+        "blocks.servers_max=20",
+        "--set",
+        "supervisor.retry_wait_s=0.05",
+        "--quiet",
+    ]
     random_moments = random.Random(20261116)
     kills, deadline = 0, time.monotonic() + 300
     process = None
@@ -44,17 +59,21 @@ def test_killed_at_random_moments_nothing_is_lost_or_doubled(tmp_path, web):
             kills += 1
             kill_one(process.pid, random_moments)
         _, errors = process.communicate()
-        assert process.returncode in (0, 75, -signal.SIGKILL), errors  # 75: an orphan holds the lock until it has ended itself
+        assert process.returncode in (0, 75, -signal.SIGKILL), (
+            errors
+        )  # 75: an orphan holds the lock until it has ended itself
     assert kills == KILLS, "the crawl ended before it was killed often enough"
     truth = Web(WEB_SEED, WEB_SERVERS, port)
     assert_truth(crawl, truth)
     record = access_record(state, port)
     assert_obedient(record, truth)
     asked = asked_twice(record)
-    assert sum(number - 1 for number in asked.values()) <= kills * (SYNC_EVERY_PAGES + TRANSFERS_MAX), "more than what was not yet synced at a kill"
+    assert sum(number - 1 for number in asked.values()) <= kills * (SYNC_EVERY_PAGES + TRANSFERS_MAX), (
+        "more than what was not yet synced at a kill"
+    )
     checked = subprocess.run([ROOT / "bin/check", "--crawl", crawl], capture_output=True, text=True)
     assert checked.returncode == 0, checked.stdout
-    leftovers = [path for path in crawl.rglob(".aside-*")]
+    leftovers = list(crawl.rglob(".aside-*"))
     assert not leftovers
 
 

@@ -35,14 +35,22 @@ def test_an_open_cycle_without_its_plan_is_set_aside_and_its_id_is_used_up(crawl
     checked = crawl.run("check")
     assert lost == "damaged" or checked.returncode == 65 and f"{folder / names.PLAN}" in checked.stdout
     turn = crawl.run("run-cycle")
-    assert turn.returncode == 65 and f"cycle {cycle} set aside as" in turn.stderr and "no URL is charged" in turn.stderr, turn.stderr
+    assert (
+        turn.returncode == 65 and f"cycle {cycle} set aside as" in turn.stderr and "no URL is charged" in turn.stderr
+    ), turn.stderr
     aside = crawl.path / names.CORRUPT / f"cycles-{cycle:08d}"
-    assert all(is_published(aside / stage) for stage in (names.SCHEDULER, names.FETCHER, names.EXTRACTOR)), "published work is kept"
+    assert all(is_published(aside / stage) for stage in (names.SCHEDULER, names.FETCHER, names.EXTRACTOR)), (
+        "published work is kept"
+    )
     log = replay(crawl.path, 2)
     assert log.entries[log.cycles[cycle]].kind == ABANDON and not folder.exists()
     assert [entry.cycle for entry in log.entries if entry.kind == CRAWL] == [cycle + 1], "the id is not used again"
     shown = crawl.run("status")
-    assert shown.returncode == 0 and f"cycles/{cycle:08d}" in shown.stdout and "the crawl goes on without it" in shown.stdout
+    assert (
+        shown.returncode == 0
+        and f"cycles/{cycle:08d}" in shown.stdout
+        and "the crawl goes on without it" in shown.stdout
+    )
     again = crawl.run("run-cycle")
     assert again.returncode == 0 and "set aside" not in again.stderr, "said once"
     crawl.goes_on()
@@ -58,9 +66,9 @@ def test_what_a_cycle_without_plan_made_of_a_generation_is_set_aside_with_it(tmp
     made = names.generation(0, plan.cycle)
     assert is_published(small.crawl.path / made)
     (small.crawl.path / names.cycle(plan.cycle) / names.PLAN).unlink()
-    aside = set_cycle_aside(small.books, plan.cycle, "plan.json is lost")
+    aside = set_cycle_aside(small.crawl_state, plan.cycle, "plan.json is lost")
     assert is_published(aside / "-".join(made.split("/"))) and (aside / f"R-text-{names.segment(plan.cycle)}").exists()
-    assert not (small.crawl.path / made).exists() and plan.cycle in small.books.log.cycles
+    assert not (small.crawl.path / made).exists() and plan.cycle in small.crawl_state.log.cycles
 
 
 def test_a_file_that_was_set_aside_is_not_set_aside_again(crawl):
@@ -70,7 +78,11 @@ def test_a_file_that_was_set_aside_is_not_set_aside_again(crawl):
     flip_a_byte(crawl.path / names.generation(block, generation) / "key.npy")
     first, second = crawl.run("crawl", "--cycles", "2"), crawl.run("crawl", "--cycles", "2")
     assert first.returncode == second.returncode == 65
-    assert "set aside as" in first.stderr and "set aside as" not in second.stderr and "it was set aside before" in second.stderr, second.stderr
+    assert (
+        "set aside as" in first.stderr
+        and "set aside as" not in second.stderr
+        and "it was set aside before" in second.stderr
+    ), second.stderr
 
 
 def test_symbolic_links_are_removed_and_never_followed(crawl, tmp_path):
@@ -97,7 +109,9 @@ def test_folders_of_strange_numbers_and_hostile_notes_stop_nothing(crawl):
     (first, *_) = [entry.cycle for entry in replay(crawl.path, 2).entries if entry.kind == CRAWL]
     flip_a_byte(crawl.path / names.cycle(first) / names.FETCHER / names.MANIFEST)
     shown = crawl.run("status")
-    assert "Traceback" not in shown.stderr and "cannot be read" in shown.stdout and "block" in shown.stdout, shown.stderr
+    assert "Traceback" not in shown.stderr and "cannot be read" in shown.stdout and "block" in shown.stdout, (
+        shown.stderr
+    )
     turn = crawl.run("run-cycle")
     assert turn.returncode == 0, turn.stderr
 
@@ -116,9 +130,19 @@ def test_another_suffix_list_than_the_crawl_began_with_is_refused(tmp_path, chan
         suffixes.write_bytes({"one byte": b"?" + content[1:], "zeros": bytes(len(content)), "empty": b""}[change])
     tools = Crawl.__new__(Crawl)
     tools.path, tools.settings = path, os.devnull
-    for name, more in (("status", ()), ("check", ()), ("run-cycle", ("--set", "fetcher.contact=mailto:x@localhost")), ("why", ("http://one.test/",)),
-                       ("fork", ("--list",)), ("verifier", ("--cycle", "0")), ("reconsider", ("--given-up",))):
+    for name, more in (
+        ("status", ()),
+        ("check", ()),
+        ("run-cycle", ("--set", "fetcher.contact=mailto:x@localhost")),
+        ("why", ("http://one.test/",)),
+        ("fork", ("--list",)),
+        ("verifier", ("--cycle", "0")),
+        ("reconsider", ("--given-up",)),
+    ):
         run = tools.run(name, *more)
-        assert run.returncode == 65 and names.SUFFIX_LIST in run.stderr and "copy of the crawl folder" in run.stderr, (name, run.stderr)
+        assert run.returncode == 65 and names.SUFFIX_LIST in run.stderr and "copy of the crawl folder" in run.stderr, (
+            name,
+            run.stderr,
+        )
         assert "Traceback" not in run.stderr
     assert json.loads((path / names.CRAWL).read_bytes())["suffix_list"]["bytes"] == len(content)

@@ -11,8 +11,8 @@ from contract.tables import FAILURES
 from supervise.demo import SETTINGS
 from supervise.seed import leave
 from synthweb import Web
+from tests.fetcher_lab import RawServer, ok
 from tests.pipeline.judge import committed_cycles, run
-from tests.unit.test_fetcher_lab import RawServer, ok
 
 WEB_SEED, WEB_SERVERS = 8, 14
 RULES = b"User-agent: *\nDisallow: /private\n"
@@ -33,8 +33,16 @@ def crawl(synthetic_web, tmp_path):
     settings.write_text(SETTINGS.format(hosts=hosts))
     create(crawl, 2, hash_seed=17)
     with RawServer(lambda seen: BUSY if seen.host == "busy.test" else ok(RULES)) as server:
-        leave(crawl, [*Web(WEB_SEED, WEB_SERVERS, port).seeds(), "http://nameless.test/", "http://closed.test:1/",
-                      f"http://strict.test:{server.port}/private", f"http://busy.test:{server.port}/"])
+        leave(
+            crawl,
+            [
+                *Web(WEB_SEED, WEB_SERVERS, port).seeds(),
+                "http://nameless.test/",
+                "http://closed.test:1/",
+                f"http://strict.test:{server.port}/private",
+                f"http://busy.test:{server.port}/",
+            ],
+        )
         done = run("crawl", "--crawl", crawl, "--config", settings, *settings_of(*GIVE_UP), "--quiet", "--cycles", "4")
     assert done.returncode == 0, done.stderr
     return crawl
@@ -60,13 +68,13 @@ def test_every_reason_is_told(crawl):
         assert f"{row['reason']}: " in shown and f"such as {row['example']}: {row['message']}" in shown
         assert row["message"]
 
-    (message,), = duckdb.sql(f"select message {failures} where server = 'http://nameless.test'").fetchall()
+    ((message,),) = duckdb.sql(f"select message {failures} where server = 'http://nameless.test'").fetchall()
     told = run("why", "--crawl", crawl, "http://nameless.test/").stdout
     assert "given up" in told and "last failure: dns, " in told and message in told
-    (strict,), = duckdb.sql(f"select url {failures} where server like 'http://strict.test:%'").fetchall()
+    ((strict,),) = duckdb.sql(f"select url {failures} where server like 'http://strict.test:%'").fetchall()
     told = run("why", "--crawl", crawl, strict).stdout
     assert "refused by robots" in told and told.count("Disallow: /private (line 2, for user-agent *)") == 3
-    (busy,), = duckdb.sql(f"select server {failures} where server like 'http://busy.test:%'").fetchall()
+    ((busy,),) = duckdb.sql(f"select server {failures} where server like 'http://busy.test:%'").fetchall()
     told = run("why", "--crawl", crawl, f"{busy}/").stdout
     assert "given up" in told and "last failure: http_5xx, " in told and ": 503 Busy" in told
     checked = run("check", "--crawl", crawl)

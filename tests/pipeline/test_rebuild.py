@@ -22,15 +22,21 @@ def test_all_of_r_is_made_again_and_the_crawl_goes_on(synthetic_web, tmp_path):
     more = ("--config", settings, "--set", "blocks.keep_generations=0", "--set", "blocks.servers_max=4", "--quiet")
     assert run("crawl", "--crawl", crawl, *more, "--cycles", "5").returncode == 0
     log = replay(crawl, open_folder(crawl).blocks_first)
-    assert [entry for entry in log.entries if entry and entry.kind == GROW], "no block was split: the test tests less than it should"
-    before = {path.relative_to(crawl): path.read_bytes() for path in (crawl / names.GENERATIONS).rglob("*") if path.is_file()}
+    assert [entry for entry in log.entries if entry and entry.kind == GROW], (
+        "no block was split: the test tests less than it should"
+    )
+    before = {
+        path.relative_to(crawl): path.read_bytes() for path in (crawl / names.GENERATIONS).rglob("*") if path.is_file()
+    }
     shutil.rmtree(crawl / names.GENERATIONS)
     assert run("check", "--crawl", crawl).returncode == 65
     for block in range(log.blocks):
         if log.generation(block) is not None:
             rebuilt = run("verifier", "--crawl", crawl, "--rebuild", block)
             assert rebuilt.returncode == 0, rebuilt.stderr
-    after = {path.relative_to(crawl): path.read_bytes() for path in (crawl / names.GENERATIONS).rglob("*") if path.is_file()}
+    after = {
+        path.relative_to(crawl): path.read_bytes() for path in (crawl / names.GENERATIONS).rglob("*") if path.is_file()
+    }
     assert after == before
     checked = run("check", "--crawl", crawl)
     assert checked.returncode == 0, checked.stdout

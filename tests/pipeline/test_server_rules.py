@@ -1,6 +1,5 @@
 """Small budgets on a whole web: the books agree, no server passes its budget, and bin/why names the rule."""
 
-
 import numpy as np
 
 from contract import names
@@ -15,7 +14,13 @@ from synthweb import Web
 from tests.pipeline.judge import committed_cycles, run
 
 WEB_SEED, WEB_SERVERS = 8, 14
-BUDGETS = {"server_max_urls": 8, "domain_max_urls": 10, "prefix_from_urls": 0, "prefix_max_urls": 1, "query_max_urls": 1}
+BUDGETS = {
+    "server_max_urls": 8,
+    "domain_max_urls": 10,
+    "prefix_from_urls": 0,
+    "prefix_max_urls": 1,
+    "query_max_urls": 1,
+}
 
 
 def test_a_web_with_small_budgets(synthetic_web, tmp_path):
@@ -39,9 +44,16 @@ def test_a_web_with_small_budgets(synthetic_web, tmp_path):
     for cycle in committed_cycles(crawl):
         for row in read_table(crawl / names.cycle(cycle) / names.VERIFIER / names.REFUSED, REFUSED_ROWS).to_pylist():
             rule_of[row["url_key"]] = SERVER_RULES[row["rule"]]
-        texts |= {row["url_key"]: row["url"] for row in read_table(crawl / names.cycle(cycle) / names.EXTRACTOR / names.EXTRACTED, EXTRACTED).to_pylist()}
-    assert {"server_budget", "path_prefix", "query"} <= set(rule_of.values()), "the budgets are not small enough: the test tests nothing"
+        texts |= {
+            row["url_key"]: row["url"]
+            for row in read_table(crawl / names.cycle(cycle) / names.EXTRACTOR / names.EXTRACTED, EXTRACTED).to_pylist()
+        }
+    assert {"server_budget", "path_prefix", "query"} <= set(rule_of.values()), (
+        "the budgets are not small enough: the test tests nothing"
+    )
     for rule in set(rule_of.values()):
-        urls = sorted(texts[key] for key, refused_by in rule_of.items() if refused_by == rule)[:4]  # one may wait in AUX again
+        urls = sorted(texts[key] for key, refused_by in rule_of.items() if refused_by == rule)[
+            :4
+        ]  # one may wait in AUX again
         told = [run("why", "--crawl", crawl, url).stdout for url in urls]
         assert any(f"by {rule}, a rule about its whole server" in each for each in told), (urls, told)

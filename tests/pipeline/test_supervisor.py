@@ -32,7 +32,11 @@ class Crawl:
         leave(self.path, self.web.seeds())
 
     def command(self, name, *more):
-        configured = ("--config", self.settings, "--set", "supervisor.retry_wait_s=0.01") if name in ("crawl", "run-cycle") else ()
+        configured = (
+            ("--config", self.settings, "--set", "supervisor.retry_wait_s=0.01")
+            if name in ("crawl", "run-cycle")
+            else ()
+        )
         return [ROOT / "bin" / name, "--crawl", self.path, *configured, *more]
 
     def run(self, name, *more) -> subprocess.CompletedProcess:
@@ -83,7 +87,15 @@ def test_a_terminal_shows_live_progress(crawl):
         pass  # the terminal's other end is closed: the command has ended
     os.close(ours)
     assert process.wait() == 0, shown
-    for words in (b"fetching", b"pages", b"servers active", b"of memory", b"cycles,", b"3 cycles done", b"next: bin/status"):
+    for words in (
+        b"fetching",
+        b"pages",
+        b"servers active",
+        b"of memory",
+        b"cycles,",
+        b"3 cycles done",
+        b"next: bin/status",
+    ):
         assert words in shown, words
 
 
@@ -100,7 +112,13 @@ def test_two_at_once_the_second_says_so(crawl):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_cleanly_and_the_crawl_goes_on(crawl, number):
-    process = subprocess.Popen(crawl.command("crawl", "--until-done"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        crawl.command("crawl", "--until-done"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     record = crawl.state / "access.jsonl"
     wait_for(lambda: record.exists() and len(record.read_bytes().splitlines()) > 30, "the crawl to fetch")
     stages = psutil.Process(process.pid).children(recursive=True)
@@ -147,7 +165,11 @@ def test_a_damaged_generation_holds_its_block_up_until_it_is_repaired(crawl, nam
     assert crawl.run("crawl", "--cycles", "2").returncode == 0
     log = replay(crawl.path, open_folder(crawl.path).blocks_first)
     block, generation = max(log.live.items(), key=lambda item: item[1])
-    damaged = crawl.path / names.TEXT / names.segment(generation) if name == "text" else crawl.path / names.generation(block, generation) / name
+    damaged = (
+        crawl.path / names.TEXT / names.segment(generation)
+        if name == "text"
+        else crawl.path / names.generation(block, generation) / name
+    )
     flip_a_byte(damaged)
     assert crawl.run("check").returncode == 65
     held_up = crawl.run("crawl", "--cycles", "2")

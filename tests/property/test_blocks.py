@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.aux_rows import may_hold, row_groups, summarise
-from contract.blocks import block_of, in_interval, interval, victim
+from contract.blocks import block_of, block_to_split, in_interval, interval
 from storage.tables import ROW_GROUP_ROWS
 
 keys = st.one_of(st.sampled_from([0, 2**64 - 1, 2**63, 2**63 - 1]), st.integers(0, 2**64 - 1))
@@ -18,7 +18,7 @@ def test_blocks_are_intervals(blocks):
     assert intervals[0][0] == 0 and intervals[-1][1] == 1 << 64
     assert all(left[1] == right[0] for left, right in zip(intervals, intervals[1:]))
     unchanged = [block for block in range(blocks) if interval(block, blocks) == interval(block, blocks + 1)]
-    assert unchanged == [block for block in range(blocks) if block != victim(blocks)]
+    assert unchanged == [block for block in range(blocks) if block != block_to_split(blocks)]
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)

@@ -9,18 +9,71 @@ from contract.url import NotCanonical, canonicalise
 
 HEX = "0123456789abcdef0123456789ABCDEF"
 ASP = "lit3py55t21z5v55vlm25s55"
-LABELS = st.sampled_from(["www", "www1", "WWW", "a", "com", "br", "ü", "xn--tda", "1", "0x1", "", "a;b", "(s(x))", f"x;jsessionid={HEX}"])
+LABELS = st.sampled_from(
+    ["www", "www1", "WWW", "a", "com", "br", "ü", "xn--tda", "1", "0x1", "", "a;b", "(s(x))", f"x;jsessionid={HEX}"]
+)
 HOSTS = st.lists(LABELS, min_size=1, max_size=5).map(".".join) | st.sampled_from(["[::1]", "1.2.3.4"])
-BITS = st.sampled_from([
-    f";jsessionid={HEX}", f"jsessionid={HEX}", ";", ";x=1", f"(S({ASP}))", f"(a(x)s({ASP}))", "(", ")", "..", ".", "%2e", "%2E", "index.html", "Index.PHP",
-    "default.asp", "home.html", "A", "b", "%C3%87", "%", "ç", " ", f".node;jsessionid={HEX}!x", "\\", "www.a",
-])
+BITS = st.sampled_from(
+    [
+        f";jsessionid={HEX}",
+        f"jsessionid={HEX}",
+        ";",
+        ";x=1",
+        f"(S({ASP}))",
+        f"(a(x)s({ASP}))",
+        "(",
+        ")",
+        "..",
+        ".",
+        "%2e",
+        "%2E",
+        "index.html",
+        "Index.PHP",
+        "default.asp",
+        "home.html",
+        "A",
+        "b",
+        "%C3%87",
+        "%",
+        "ç",
+        " ",
+        f".node;jsessionid={HEX}!x",
+        "\\",
+        "www.a",
+    ]
+)
 SEGMENTS = st.lists(BITS, max_size=4).map("".join)
-NAMES = st.sampled_from(["utm_source", "UTM_x", "utm_", "fbclid", "gclid", "id", "", "sid", "PHPSESSID", "jsessionid", "cfid", "CFTOKEN", "aspsessionidABCDEFGH", "?", "ç"])
-VALUES = st.sampled_from(["", "=", f"={HEX}", "=1", "=A?b", "=ABCDEFGHABCDEFGHABCDEFGH", f"={HEX};jsessionid={HEX}", "=%26", "=a=b"])
+NAMES = st.sampled_from(
+    [
+        "utm_source",
+        "UTM_x",
+        "utm_",
+        "fbclid",
+        "gclid",
+        "id",
+        "",
+        "sid",
+        "PHPSESSID",
+        "jsessionid",
+        "cfid",
+        "CFTOKEN",
+        "aspsessionidABCDEFGH",
+        "?",
+        "ç",
+    ]
+)
+VALUES = st.sampled_from(
+    ["", "=", f"={HEX}", "=1", "=A?b", "=ABCDEFGHABCDEFGHABCDEFGH", f"={HEX};jsessionid={HEX}", "=%26", "=a=b"]
+)
 QUERIES = st.lists(st.tuples(NAMES, VALUES).map("".join), max_size=6).map("&".join)
-TEXTS = st.builds("http{}://{}{}/{}{}".format, st.sampled_from(["", "s"]), HOSTS, st.sampled_from(["", ":81"]),
-                  st.lists(SEGMENTS, max_size=5).map("/".join), QUERIES.map(lambda query: query and "?" + query))
+TEXTS = st.builds(
+    "http{}://{}{}/{}{}".format,
+    st.sampled_from(["", "s"]),
+    HOSTS,
+    st.sampled_from(["", ":81"]),
+    st.lists(SEGMENTS, max_size=5).map("/".join),
+    QUERIES.map(lambda query: query and "?" + query),
+)
 RULES = st.sets(st.sampled_from(URL_RULES)).map(lambda rules: Url(rules=tuple(rules)))
 
 
@@ -49,4 +102,6 @@ def test_what_remains_of_a_query_keeps_its_order(text, config):
     except NotCanonical:
         return
     before = iter(url.partition("?")[2].split("&"))
-    assert all(parameter in before for parameter in Canonical(config).fold(url).partition("?")[2].split("&") if parameter)
+    assert all(
+        parameter in before for parameter in Canonical(config).fold(url).partition("?")[2].split("&") if parameter
+    )

@@ -14,14 +14,66 @@ from stages.extractor.documents.embedded_urls import find_embedded
 
 READERS = (sitemap, feed, xml, text, css, json_text, script)
 CHARSETS = st.sampled_from([*LABELS, "", "unheard of"])
-PIECES = st.sampled_from([
-    b"<?xml version='1.0' encoding='x'?>", b"<urlset>", b"<loc>", b"</loc>", b"<rss>", b"<item>", b"</item>", b"<link>", b"<link href='x'/>",
-    b"<a href='x' rel='y'>", b"<guid isPermaLink='false'>", b"<title>", b"</title>", b"<![CDATA[", b"]]>", b"<!--", b"-->", b"<!DOCTYPE a [",
-    b"<!ENTITY a 'b'>", b"]>", b"&a;", b"&amp;", b"&", b"&#xD800;", b"&#0;", b"<?xml-stylesheet href='x'?>",
-    b"xmlns='http://www.w3.org/1999/xhtml'", b"http://a/", b"https://", b"(", b")", b"'", b'"', b"`", b"\\", b"\\u", b"\\ud800", b"\\u0041",
-    b"\\/", b"url(", b"@import ", b"/*", b"*/", b"\\110000", b"{", b"[", b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"\x1f\x8b\x08", b"\xe9", b"?",
-    b"%", b"%3A%2F%2F", b" ", b"\n",
-])
+PIECES = st.sampled_from(
+    [
+        b"<?xml version='1.0' encoding='x'?>",
+        b"<urlset>",
+        b"<loc>",
+        b"</loc>",
+        b"<rss>",
+        b"<item>",
+        b"</item>",
+        b"<link>",
+        b"<link href='x'/>",
+        b"<a href='x' rel='y'>",
+        b"<guid isPermaLink='false'>",
+        b"<title>",
+        b"</title>",
+        b"<![CDATA[",
+        b"]]>",
+        b"<!--",
+        b"-->",
+        b"<!DOCTYPE a [",
+        b"<!ENTITY a 'b'>",
+        b"]>",
+        b"&a;",
+        b"&amp;",
+        b"&",
+        b"&#xD800;",
+        b"&#0;",
+        b"<?xml-stylesheet href='x'?>",
+        b"xmlns='http://www.w3.org/1999/xhtml'",
+        b"http://a/",
+        b"https://",
+        b"(",
+        b")",
+        b"'",
+        b'"',
+        b"`",
+        b"\\",
+        b"\\u",
+        b"\\ud800",
+        b"\\u0041",
+        b"\\/",
+        b"url(",
+        b"@import ",
+        b"/*",
+        b"*/",
+        b"\\110000",
+        b"{",
+        b"[",
+        b"\0",
+        b"\xff\xfe",
+        b"\xef\xbb\xbf",
+        b"\x1f\x8b\x08",
+        b"\xe9",
+        b"?",
+        b"%",
+        b"%3A%2F%2F",
+        b" ",
+        b"\n",
+    ]
+)
 CONTENT = st.one_of(st.binary(max_size=200), st.lists(PIECES | st.binary(max_size=4), max_size=40).map(b"".join))
 
 
@@ -38,7 +90,9 @@ def test_any_bytes_give_a_document(reader, content, charset):
 
 
 @settings(max_examples=150, deadline=None)
-@given(CONTENT, st.sampled_from(["", "text/html", "text/css", "application/xml"]), st.booleans(), st.binary(max_size=12))
+@given(
+    CONTENT, st.sampled_from(["", "text/html", "text/css", "application/xml"]), st.booleans(), st.binary(max_size=12)
+)
 def test_any_bytes_have_a_charset_and_a_text(content, kind, has_markup, label):
     charset = choose_charset(content, f"{kind}; charset={label.decode('latin-1')}", has_markup=has_markup)
     assert encoding_of(charset) == charset
@@ -46,12 +100,17 @@ def test_any_bytes_have_a_charset_and_a_text(content, kind, has_markup, label):
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.text(max_size=20), st.text(alphabet=st.characters(blacklist_characters="#"), max_size=20), st.text(max_size=20), CHARSETS)
+@given(
+    st.text(max_size=20),
+    st.text(alphabet=st.characters(blacklist_characters="#"), max_size=20),
+    st.text(max_size=20),
+    CHARSETS,
+)
 def test_only_the_query_is_encoded(path, query, fragment, charset):
     path = path.replace("?", "").replace("#", "")
     found = to_page_query(f"{path}?{query}#{fragment}", charset)
     assert found.startswith(f"{path}?") and found.endswith(f"#{fragment}")
-    encoded = found[len(path) + 1:len(found) - len(fragment) - 1]
+    encoded = found[len(path) + 1 : len(found) - len(fragment) - 1]
     assert encoded.isascii() or charset in ("utf-8", "utf-16le", "utf-16be", "replacement")
     assert encoded == query or not query.isascii()
 

@@ -15,33 +15,102 @@ from contract.tables import ANSWERED, FAILED, REFUSED
 from contract.trouble import BROKEN, UNDECODED
 from contract.url import NotCanonical, canonicalise
 from stages.extractor.answer import Answer
-from stages.extractor.links import CLASSES
+from stages.extractor.link_judge import CLASSES
 from stages.extractor.scope import Scope
-from tests.unit.test_extractor_lab import (
-    KEYS, PAGE, WarcFile, alone, configured, http, judge_answer, page_file, read_answer,
-)
+from tests.extractor_lab import KEYS, PAGE, WarcFile, alone, configured, http, judge_answer, page_file, read_answer
 
-CONFIG = configured("scope", accept_suffixes=("com", "org"), reject_domains=("bad.org",), path_depth_max=3, reject_patterns=("secret",))
-TEXTS = st.sampled_from([
-    "x", "./x", "/dir/x", "#top", "", "?", "?q=1", "/a/b/c/d", "/y.zip", "/secret", "//bad.org/", "//a.bad.org/z", "//c.org/",
-    "http://d.net/",
-    "javascript:void(0)", "mailto:a", "http:?q", "http:", "y?", " #t", " ?r", "a:b", "y/../../z", "..", "y/", "http://[", "https:x",
-    "HTTP://EXAMPLE.com/dir/x", "\x00", "a b", "&#xD800;", "//c.org/\\x", "http://",
-]) | st.text(max_size=8).filter(lambda text: "\ud800" > max(text, default=" "))
-TAGS = st.sampled_from([
-    "a href", "area href", "iframe src", "img src", "link href", "script src", "a rel=nofollow href", "frame src",
-    "link rel=next href",
-    "link rel='nofollow canonical' href", "form action", "img srcset", "object data", "video poster", "q cite",
-])
-HEADERS = st.lists(st.one_of(
-    TEXTS.map("Link: <{}>; rel=next".format), TEXTS.map("Link: <{}>".format), TEXTS.map("Content-Location: {}".format),
-    TEXTS.map("Refresh: 0;url={}".format),
-).filter(lambda line: line.isprintable() and line.isascii()), max_size=3)
+CONFIG = configured(
+    "scope", accept_suffixes=("com", "org"), reject_domains=("bad.org",), path_depth_max=3, reject_patterns=("secret",)
+)
+TEXTS = st.sampled_from(
+    [
+        "x",
+        "./x",
+        "/dir/x",
+        "#top",
+        "",
+        "?",
+        "?q=1",
+        "/a/b/c/d",
+        "/y.zip",
+        "/secret",
+        "//bad.org/",
+        "//a.bad.org/z",
+        "//c.org/",
+        "http://d.net/",
+        "javascript:void(0)",
+        "mailto:a",
+        "http:?q",
+        "http:",
+        "y?",
+        " #t",
+        " ?r",
+        "a:b",
+        "y/../../z",
+        "..",
+        "y/",
+        "http://[",
+        "https:x",
+        "HTTP://EXAMPLE.com/dir/x",
+        "\x00",
+        "a b",
+        "&#xD800;",
+        "//c.org/\\x",
+        "http://",
+    ]
+) | st.text(max_size=8).filter(lambda text: max(text, default=" ") < "\ud800")
+TAGS = st.sampled_from(
+    [
+        "a href",
+        "area href",
+        "iframe src",
+        "img src",
+        "link href",
+        "script src",
+        "a rel=nofollow href",
+        "frame src",
+        "link rel=next href",
+        "link rel='nofollow canonical' href",
+        "form action",
+        "img srcset",
+        "object data",
+        "video poster",
+        "q cite",
+    ]
+)
+HEADERS = st.lists(
+    st.one_of(
+        TEXTS.map("Link: <{}>; rel=next".format),
+        TEXTS.map("Link: <{}>".format),
+        TEXTS.map("Content-Location: {}".format),
+        TEXTS.map("Refresh: 0;url={}".format),
+    ).filter(lambda line: line.isprintable() and line.isascii()),
+    max_size=3,
+)
 PIECES = st.one_of(
     st.tuples(TAGS, TEXTS).map(lambda pair: f"<{pair[0]}='{pair[1]}'>"),
-    TEXTS.map(lambda text: f"<meta http-equiv=refresh content=\"0;url={text}\">"),
-    st.sampled_from(["<base href=/dir/>", "<base href=//c.org/>", "<base href='http://['>", "<meta name=robots content=nofollow>", "<div>", "</div>", "<p",
-                     "<!--", "-->", "<title>x</title>", "text", "'", '"', "<svg>", "<template>", "</template>", "<select><option>"]),
+    TEXTS.map(lambda text: f'<meta http-equiv=refresh content="0;url={text}">'),
+    st.sampled_from(
+        [
+            "<base href=/dir/>",
+            "<base href=//c.org/>",
+            "<base href='http://['>",
+            "<meta name=robots content=nofollow>",
+            "<div>",
+            "</div>",
+            "<p",
+            "<!--",
+            "-->",
+            "<title>x</title>",
+            "text",
+            "'",
+            '"',
+            "<svg>",
+            "<template>",
+            "</template>",
+            "<select><option>",
+        ]
+    ),
 )
 PAGES = st.lists(PIECES, max_size=25).map("".join)
 
@@ -54,10 +123,12 @@ def test_every_occurrence_falls_in_one_class(html, headers, obey_nofollow, url):
     scope = Scope(CONFIG.scope, KEYS)
     judged = judge_answer(answer, url=url, config=config)
     assert sum(judged.classes.values()) == sum(answer.document.links.values()) + len(answer.header_links)
-    assert sum(links for links, _ in judged.rejected.values()) == judged.classes["out_of_scope"] + judged.classes["trap"]
+    assert (
+        sum(links for links, _ in judged.rejected.values()) == judged.classes["out_of_scope"] + judged.classes["trap"]
+    )
     assert judged.classes["followed"] == sum(judged.followed)
     assert len(set(judged.urls)) == len(judged.urls) == len(judged.keys) == len(judged.kinds) == len(judged.nofollow)
-    assert {url: bits for url, bits in zip(judged.urls, judged.kinds)} == plain_kinds(url, answer, scope)
+    assert dict(zip(judged.urls, judged.kinds)) == plain_kinds(url, answer, scope)
     assert all(canonicalise(url) == url for url in judged.urls)
 
 
@@ -69,7 +140,9 @@ def plain_kinds(page_url: str, answer: Answer, scope: Scope) -> dict[str, int]:
     except NotCanonical:
         base = page_url
     kinds: Counter = Counter()
-    for kind, text, place in [(*link[:2], base) for link in document.links] + [(*link[:2], page_url) for link in answer.header_links]:
+    for kind, text, place in [(*link[:2], base) for link in document.links] + [
+        (*link[:2], page_url) for link in answer.header_links
+    ]:
         try:
             url = canonical(text, place)
         except NotCanonical:
@@ -83,7 +156,11 @@ def plain_kinds(page_url: str, answer: Answer, scope: Scope) -> dict[str, int]:
 @given(st.lists(PAGES, max_size=5))
 def test_tables_of_generated_pages(pages):
     with tempfile.TemporaryDirectory() as folder:
-        tables = alone(Path(folder), page_file({f"http://s{number % 2}.com/{number}": html for number, html in enumerate(pages)}), config=CONFIG)
+        tables = alone(
+            Path(folder),
+            page_file({f"http://s{number % 2}.com/{number}": html for number, html in enumerate(pages)}),
+            config=CONFIG,
+        )
         counts = tables.counts
         assert counts["link_occurrences"] == sum(counts[name] for name in CLASSES) and counts["answered"] == len(pages)
         extracted = tables.by_url(names.EXTRACTED)
@@ -97,11 +174,18 @@ def test_tables_of_generated_pages(pages):
 @st.composite
 def records(draw) -> list[tuple]:
     """Records of few URLs in any order: attempts, ends, ends that only repeat, and robots.txt."""
-    return draw(st.lists(st.tuples(
-        st.sampled_from(["http://s0.com/", "http://s0.com/a", "http://s1.com/", "http://s1.com/robots.txt"]),
-        st.sampled_from([(ANSWERED, ""), (FAILED, "empty"), (FAILED, "dns"), (REFUSED, "robots")]), st.booleans(),
-        st.sampled_from(["", "http://s1.com", "http://s0.com"]), st.sampled_from(["", "192.0.2.1"]),
-    ), max_size=12))
+    return draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from(["http://s0.com/", "http://s0.com/a", "http://s1.com/", "http://s1.com/robots.txt"]),
+                st.sampled_from([(ANSWERED, ""), (FAILED, "empty"), (FAILED, "dns"), (REFUSED, "robots")]),
+                st.booleans(),
+                st.sampled_from(["", "http://s1.com", "http://s0.com"]),
+                st.sampled_from(["", "192.0.2.1"]),
+            ),
+            max_size=12,
+        )
+    )
 
 
 @settings(max_examples=40, deadline=None)
@@ -131,9 +215,21 @@ def test_failures_are_the_urls_that_were_not_answered(records):
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.binary(max_size=400) | st.binary(max_size=200).map(lambda noise: b"<a href='" + noise + b"'>" + noise), st.sampled_from(
-    ["text/html", "text/html; charset=utf-16", "text/html;charset=iso-2022-jp", "text/html; charset=gb18030", "text/html; charset=big5", "", "text/plain"]),
-    st.sampled_from(["", "gzip", "deflate", "gzip, deflate", "br"]))
+@given(
+    st.binary(max_size=400) | st.binary(max_size=200).map(lambda noise: b"<a href='" + noise + b"'>" + noise),
+    st.sampled_from(
+        [
+            "text/html",
+            "text/html; charset=utf-16",
+            "text/html;charset=iso-2022-jp",
+            "text/html; charset=gb18030",
+            "text/html; charset=big5",
+            "",
+            "text/plain",
+        ]
+    ),
+    st.sampled_from(["", "gzip", "deflate", "gzip, deflate", "br"]),
+)
 def test_no_bytes_raise(body, kind, encoding):
     answer = read_answer(body, kind, f"Content-Encoding: {encoding}")
     assert set(answer.trouble.split()) <= {BROKEN, UNDECODED}

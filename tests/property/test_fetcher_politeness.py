@@ -2,22 +2,31 @@
 
 import heapq
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from contract.config import DELAY_SCOPES, Fetcher
 from stages.fetcher.politeness import Host, Politeness
-from stages.fetcher.servers import SLOW_LEAST_MS, SLOW_MOST_MS, HostWork
+from stages.fetcher.server_queues import SLOW_LEAST_MS, SLOW_MOST_MS, HostWork
 from stages.fetcher.slots import MemorySlots
 
 hosts = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 3000), st.integers(0, 5000), st.integers(1, 4)),
-    min_size=1, max_size=12,
+    min_size=1,
+    max_size=12,
 )  # slot, domain, crawl-delay, first readiness, requests
 scopes = st.sets(st.sampled_from(DELAY_SCOPES))
 
 
 @settings(max_examples=150, deadline=None)
-@given(hosts, scopes, st.integers(0, 1500), st.integers(1, 5), st.sampled_from((0.0, 1.0, 3.0)), st.randoms(use_true_random=False))
+@given(
+    hosts,
+    scopes,
+    st.integers(0, 1500),
+    st.integers(1, 5),
+    st.sampled_from((0.0, 1.0, 3.0)),
+    st.randoms(use_true_random=False),
+)
 def test_pauses_hold_and_nobody_starves(given_hosts, scope, delay_ms, transfers_max, factor, dice):
     config = Fetcher(delay_s=delay_ms / 1000, delay_scope=tuple(scope), delay_response_factor=factor)
     politeness = Politeness(MemorySlots(), config)
@@ -45,7 +54,9 @@ def test_pauses_hold_and_nobody_starves(given_hosts, scope, delay_ms, transfers_
             by_response_ms = round((now_ms - started_ms) * factor)
             host_pause_ms = max(crawl_delay_ms, by_response_ms)
             for kind, key, pause_ms in (
-                ("host", name, host_pause_ms), ("address", slot, by_response_ms if "address" in scope else 0), ("domain", domain, host_pause_ms),
+                ("host", name, host_pause_ms),
+                ("address", slot, by_response_ms if "address" in scope else 0),
+                ("domain", domain, host_pause_ms),
             ):
                 longest_ms = max(pause_ms, delay_ms if kind in scope else 0)
                 spans.setdefault((kind, key), []).append((started_ms, now_ms, longest_ms))
@@ -60,7 +71,9 @@ def test_pauses_hold_and_nobody_starves(given_hosts, scope, delay_ms, transfers_
             assert started_ms >= ended_ms + pause_ms
 
 
-answers = st.lists(st.one_of(st.none(), st.integers(0, 5000)), max_size=40)  # an answer, or a refusal and its Retry-After in s
+answers = st.lists(
+    st.one_of(st.none(), st.integers(0, 5000)), max_size=40
+)  # an answer, or a refusal and its Retry-After in s
 
 
 @settings(max_examples=150, deadline=None)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.tables import EXTRACTED
-from stages.verifier.links import Arrived, find_firsts, first_of_each, gather
+from stages.verifier.arrived_links import Arrived, find_firsts, first_of_each, gather
 from stages.verifier.paths import hash_texts, locate_paths
 from stages.verifier.texts import count_in_use
 from storage.compiled import compiled, find_byte
@@ -27,15 +27,22 @@ def search_byte(data, at, stop, wanted):
 
 
 @quick
-@given(st.integers(0, 60), st.lists(st.integers(0, 60), max_size=30), st.sampled_from(["u1", "u2", "u4", "i4", "u8", "i8", "V16"]))
+@given(
+    st.integers(0, 60),
+    st.lists(st.integers(0, 60), max_size=30),
+    st.sampled_from(["u1", "u2", "u4", "i4", "u8", "i8", "V16"]),
+)
 def test_new_rows_stand_before_theirs(old_rows, before, dtype):
     before = sorted(min(place, old_rows) for place in before)
-    old, new = (np.random.default_rng(seed).bytes(count * np.dtype(dtype).itemsize) for seed, count in enumerate((old_rows, len(before))))
+    old, new = (
+        np.random.default_rng(seed).bytes(count * np.dtype(dtype).itemsize)
+        for seed, count in enumerate((old_rows, len(before)))
+    )
     old, new = np.frombuffer(old, dtype), np.frombuffer(new, dtype)
     want, taken = [], 0
     for place in range(old_rows + 1):
         here = before.count(place)
-        want += new[taken:taken + here].tolist() + old[place:place + 1].tolist()
+        want += new[taken : taken + here].tolist() + old[place : place + 1].tolist()
         taken += here
     weave = Weave(old_rows, np.array(before, np.int64))
     assert len(weave) == old_rows + len(before) and [weave.join(old, new).tolist() for _ in range(2)] == [want, want]
@@ -44,10 +51,22 @@ def test_new_rows_stand_before_theirs(old_rows, before, dtype):
 
 
 @quick
-@given(st.lists(st.tuples(st.sampled_from([pa.string(), pa.large_string(), pa.binary(), pa.large_binary()]), st.lists(st.text(max_size=9), max_size=6), st.integers(0, 2)),
-                max_size=4), st.data())
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([pa.string(), pa.large_string(), pa.binary(), pa.large_binary()]),
+            st.lists(st.text(max_size=9), max_size=6),
+            st.integers(0, 2),
+        ),
+        max_size=4,
+    ),
+    st.data(),
+)
 def test_lines_of_some_texts(sources, data):
-    arrays = [pa.array([text.encode() for text in texts], pa.binary()).cast(kind)[skipped:] for kind, texts, skipped in sources]
+    arrays = [
+        pa.array([text.encode() for text in texts], pa.binary()).cast(kind)[skipped:]
+        for kind, texts, skipped in sources
+    ]
     texts = [text for array in arrays for text in array.cast(pa.large_binary()).to_pylist()]
     which = data.draw(st.lists(st.integers(0, len(texts) - 1), max_size=20)) if texts else []
     assert take_lines(arrays, np.array(which, np.int32)).to_pylist() == [texts[place] + b"\n" for place in which]
@@ -62,14 +81,22 @@ def test_a_byte_is_found(text, at, wanted, stop):
 
 
 @quick
-@given(st.lists(st.lists(st.tuples(few_keys, few_keys, st.integers(0, 255), st.integers(0, 2**32 - 1)), max_size=8), max_size=4), st.integers(0, 3))
+@given(
+    st.lists(
+        st.lists(st.tuples(few_keys, few_keys, st.integers(0, 255), st.integers(0, 2**32 - 1)), max_size=8), max_size=4
+    ),
+    st.integers(0, 3),
+)
 def test_each_url_is_gathered_once(tables, foreign_rows):
     def table(rows: list) -> pa.Table:
         rows = sorted(rows)
         columns = dict(zip(("domain_key", "url_key", "depth", "links_in"), zip(*rows))) if rows else {}
         urls = [f"http://{domain}/{key}" for domain, key, *_ in rows]
         given_columns = {**columns, "url": urls, "server_key": columns.get("domain_key", ()), "cash": [0] * len(rows)}
-        return pa.table({name: pa.array(list(given_columns.get(name, ())), EXTRACTED.field(name).type) for name in EXTRACTED.names}, schema=EXTRACTED)
+        return pa.table(
+            {name: pa.array(list(given_columns.get(name, ())), EXTRACTED.field(name).type) for name in EXTRACTED.names},
+            schema=EXTRACTED,
+        )
 
     foreign = [(domain, 5, 9, 0) for domain in range(foreign_rows)]
     rows = [row for part in tables for row in part]
@@ -85,14 +112,18 @@ def test_each_url_is_gathered_once(tables, foreign_rows):
     assert "cash" not in links.sums and links.sums_of("cash", everything).tolist() == [0] * len(want)
     linked = {(domain, key) for domain, key, *_ in rows}
     assert links.linked.tolist() == [pair in linked for pair in sorted(want)] and links.rows == len(rows)
-    assert links.lines_of(everything).to_pylist() == [f"http://{domain}/{key}\n".encode() for domain, key in sorted(want)]
+    assert links.lines_of(everything).to_pylist() == [
+        f"http://{domain}/{key}\n".encode() for domain, key in sorted(want)
+    ]
 
 
 @quick
 @given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 3), max_size=30))
 def test_firsts_of_values(values):
     distinct, rows = first_of_each(np.array(values, np.uint64))
-    assert distinct.tolist() == list(dict.fromkeys(values)) and rows.tolist() == [values.index(value) for value in dict.fromkeys(values)]
+    assert distinct.tolist() == list(dict.fromkeys(values)) and rows.tolist() == [
+        values.index(value) for value in dict.fromkeys(values)
+    ]
     assert find_firsts(np.empty(0, np.int32), 0).tolist() == []
 
 
@@ -100,7 +131,10 @@ def test_firsts_of_values(values):
 def test_long_columns_are_sorted_and_searched(rows, runs):
     """Keys repeat; runs that rise, runs of one row, and one run."""
     draw = random.Random(rows + runs)
-    pairs = [(draw.randrange(50) << 57, draw.randrange(2**64) if draw.random() < 0.9 else draw.randrange(3)) for _ in range(rows)]
+    pairs = [
+        (draw.randrange(50) << 57, draw.randrange(2**64) if draw.random() < 0.9 else draw.randrange(3))
+        for _ in range(rows)
+    ]
     cuts = sorted(draw.sample(range(1, rows), min(runs, rows) - 1))
     pairs = [pair for low, high in zip([0, *cuts], [*cuts, rows]) for pair in sorted(pairs[low:high])]
     first, second = (np.array(column, np.uint64) for column in zip(*pairs))
@@ -109,15 +143,25 @@ def test_long_columns_are_sorted_and_searched(rows, runs):
     assert list(zip(majors.tolist(), minors.tolist())) == sorted(pairs)
     distinct = sorted(set(pairs))
     place_of = {pair: place for place, pair in enumerate(distinct)}
-    wanted = sorted([*draw.sample(pairs, min(rows, 500)), *((first, second ^ 1) for first, second in draw.sample(pairs, min(rows, 500)))])
+    wanted = sorted(
+        [
+            *draw.sample(pairs, min(rows, 500)),
+            *((first, second ^ 1) for first, second in draw.sample(pairs, min(rows, 500))),
+        ]
+    )
     for asked in (wanted, wanted[::-1], draw.sample(wanted, len(wanted))):
-        found = find_pairs(*(np.array(column, np.uint64) for column in zip(*asked)), *(np.array(column, np.uint64) for column in zip(*distinct)))
+        found = find_pairs(
+            *(np.array(column, np.uint64) for column in zip(*asked)),
+            *(np.array(column, np.uint64) for column in zip(*distinct)),
+        )
         assert found.tolist() == [place_of.get(pair, -1) for pair in asked]
 
 
 def test_nothing_is_found_in_nothing():
     nothing = np.empty(0, np.uint64)
-    place, there = Runs(nothing, np.zeros(1, np.int64), nothing).search(np.array([0, 2**64 - 1], np.uint64), np.array([0, 0], np.uint64))
+    place, there = Runs(nothing, np.zeros(1, np.int64), nothing).search(
+        np.array([0, 2**64 - 1], np.uint64), np.array([0, 0], np.uint64)
+    )
     assert place.tolist() == [0, 0] and there.tolist() == [False, False]
     assert [part.tolist() for part in sort_pairs(nothing, nothing)] == [[], [], []]
 
@@ -133,14 +177,28 @@ def test_hashes_stay_what_they_are():
     texts = [b"", b"/", b"/artigo", b"/artigos/", b"/a/b/c/d/e/f/g/h?i=j", bytes(range(256))]
     ends = np.cumsum([len(text) for text in texts])
     hashes = hash_texts(np.frombuffer(b"".join(texts), np.uint8), ends - [len(text) for text in texts], ends, 1)
-    assert hashes.tolist() == [0x94D049BA3A91829D, 0x15693613F4CEA0BE, 0xBD7F9470EB2FEF7A, 0xF719C88146454112, 0xF2F7A3735E9DDE71, 0xF3AA5BD8B3B76DF4]
+    assert hashes.tolist() == [
+        0x94D049BA3A91829D,
+        0x15693613F4CEA0BE,
+        0xBD7F9470EB2FEF7A,
+        0xF719C88146454112,
+        0xF2F7A3735E9DDE71,
+        0xF3AA5BD8B3B76DF4,
+    ]
 
 
 @pytest.mark.parametrize("ending", ["", "\n"])
-@pytest.mark.parametrize("url, path, first, second, levels", [
-    ("http://a.br/", "/", None, None, 0), ("http://a.br/b", "/b", None, None, 1), ("http://a.br/b/c/d/e/", "/b/c/d/e/", "/b", "/b/c", 4),
-    ("https://a.br//b//c?d/e/f", "//b//c", "//b/", None, 2), ("http://a.br/?/b/c", "/", None, None, 0), ("http://a.br/b/c/d?", "/b/c/d", "/b", "/b/c", 3),
-])
+@pytest.mark.parametrize(
+    "url, path, first, second, levels",
+    [
+        ("http://a.br/", "/", None, None, 0),
+        ("http://a.br/b", "/b", None, None, 1),
+        ("http://a.br/b/c/d/e/", "/b/c/d/e/", "/b", "/b/c", 4),
+        ("https://a.br//b//c?d/e/f", "//b//c", "//b/", None, 2),
+        ("http://a.br/?/b/c", "/", None, None, 0),
+        ("http://a.br/b/c/d?", "/b/c/d", "/b", "/b/c", 3),
+    ],
+)
 def test_paths_are_located(url, path, first, second, levels, ending):
     urls = pa.array(["http://x.br/y/z" + ending, url + ending, "http://x.br/y/z" + ending])
     found = locate_paths(urls, np.array([1]))
@@ -148,4 +206,4 @@ def test_paths_are_located(url, path, first, second, levels, ending):
     text = found.data.tobytes().decode()
     assert (text[start:end], int(found.levels[0]), bool(found.with_query[0])) == (path, levels, "?" in url)
     for want, stop in ((first, found.first_end), (second, found.second_end)):
-        assert want is None or text[start:int(stop[0])] == want
+        assert want is None or text[start : int(stop[0])] == want

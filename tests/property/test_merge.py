@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from contract import names
-from contract.blocks import block_of, victim
+from contract.blocks import block_of, block_to_split
 from contract.config import Config, Verifier
 from contract.log import ABANDON, CRAWL, Entry, commit
 from contract.tables import ANSWERED, FAILED, REFUSED, ROBOTS
@@ -16,8 +16,11 @@ from contract.url import server_of
 from stages.verifier import walk
 from tests.small_crawl import Page, SmallCrawl
 
-URLS = [f"http://{host}/{path}" for host in ("a.test", "www.a.test", "b.test", "c.test", "d.test", "e.test", "127.0.0.1", "f.co.uk")
-        for path in ("", "x", "y/z", "q?1")]
+URLS = [
+    f"http://{host}/{path}"
+    for host in ("a.test", "www.a.test", "b.test", "c.test", "d.test", "e.test", "127.0.0.1", "f.co.uk")
+    for path in ("", "x", "y/z", "q?1")
+]
 ATTEMPTS_MAX = 2
 CONFIG = Config(verifier=Verifier(attempts_max=ATTEMPTS_MAX, prescheduled_max=200, prescheduled_refill=2))
 
@@ -46,7 +49,9 @@ class Model:
             row["attempts"] += 1
         if row["state"] != "collected":
             row["state"] = {
-                ANSWERED: "collected", REFUSED: "refused_by_rule", "robots": "refused_by_robots",
+                ANSWERED: "collected",
+                REFUSED: "refused_by_rule",
+                "robots": "refused_by_robots",
                 FAILED: "given_up" if row["attempts"] >= ATTEMPTS_MAX else "uncollected",
             }[outcome]
 
@@ -64,14 +69,17 @@ class Driver:
             self.model.take_back(url)
 
     def turn(self, data) -> None:
-        due = [view.block for view in self.crawl.books.views() if view.waiting or view.pending]
+        due = [view.block for view in self.crawl.crawl_state.views() if view.waiting or view.pending]
         if not due:
             return
         plan = self.crawl.plan(CRAWL, data.draw(st.sampled_from(due)))
         listed = self.crawl.schedule(plan)
         if data.draw(st.booleans()) and data.draw(st.booleans()):
-            commit(self.crawl.crawl.path, Entry(ABANDON, plan.cycle, plan.blocks, {plan.block: plan.generation}, reason="test"))
-            self.crawl.books.refresh()
+            commit(
+                self.crawl.crawl.path,
+                Entry(ABANDON, plan.cycle, plan.blocks, {plan.block: plan.generation}, reason="test"),
+            )
+            self.crawl.crawl_state.refresh()
             return  # charges nobody
         pages, depths = {}, {url: self.model.known[url]["depth"] for url in listed}
         foreign = frozenset(data.draw(urls)) - set(self.model.known)
@@ -84,7 +92,9 @@ class Driver:
         mine = {url for url in foreign if block_of(self.crawl.keyed(url)["domain_key"], plan.blocks) == plan.block}
         self.crawl.harvest(plan, pages, foreign)
         report = self.crawl.verify(plan)
-        assert report["rows_merged"] == sum(report[name] for name in ("repeated", "already_collected", "collected_now", "known_uncollected", "new"))
+        assert report["rows_merged"] == sum(
+            report[name] for name in ("repeated", "already_collected", "collected_now", "known_uncollected", "new")
+        )
         linked = {link for page in pages.values() for link in page.links}
         for url, page in pages.items():
             for link in set(page.links):
@@ -101,17 +111,25 @@ class Driver:
         for url, want in self.model.known.items():
             row = rows[url]
             state = "uncollected" if row["state"] in ("waiting", "prescheduled") else row["state"]
-            assert {"depth": row["depth"], "links_in": row["links_in"], "state": state, "attempts": row["attempts"]} == want, url
-            assert row["block"] == block_of(self.crawl.keyed(url)["domain_key"], self.crawl.books.log.blocks)
+            assert {
+                "depth": row["depth"],
+                "links_in": row["links_in"],
+                "state": state,
+                "attempts": row["attempts"],
+            } == want, url
+            assert row["block"] == block_of(self.crawl.keyed(url)["domain_key"], self.crawl.crawl_state.log.blocks)
             assert row["server"] == server_of(url)
 
 
-@settings(max_examples=16, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True,
-          phases=[Phase.generate])  # shrinking a story of turns takes longer than reading it
+@settings(
+    max_examples=16, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, phases=[Phase.generate]
+)  # shrinking a story of turns takes longer than reading it
 @given(st.data())
 def test_turns_agree_with_sets(monkeypatch, data):
     with tempfile.TemporaryDirectory() as folder:
-        monkeypatch.setattr(walk, "ARRIVED_ROW_BYTES", data.draw(st.sampled_from([480, 400 << 20])))  # a piece for each few rows
+        monkeypatch.setattr(
+            walk, "ARRIVED_ROW_BYTES", data.draw(st.sampled_from([480, 400 << 20]))
+        )  # a piece for each few rows
         driver = Driver(Path(folder) / "crawl", data.draw(st.integers(1, 4)))
         driver.seed(data.draw(st.lists(st.sampled_from(URLS), min_size=1, max_size=5)))
         for _ in range(data.draw(st.integers(1, 6))):
@@ -121,7 +139,7 @@ def test_turns_agree_with_sets(monkeypatch, data):
             elif action == "seed":
                 driver.seed(data.draw(urls))
             elif action == "grow":
-                driver.crawl.grow(victim(driver.crawl.books.log.blocks))
+                driver.crawl.grow(block_to_split(driver.crawl.crawl_state.log.blocks))
             else:
                 driver.crawl.delete(keep=data.draw(st.integers(0, 1)))
         driver.agree()
@@ -143,7 +161,9 @@ BLOCKS_MOST = 16
 
 
 def page_at(layer: int, number: int) -> str:
-    return f"http://h{(layer * 7 + number) % HOSTS}.test/{layer}/{number}" if layer else f"http://h{number % HOSTS}.test/"
+    return (
+        f"http://h{(layer * 7 + number) % HOSTS}.test/{layer}/{number}" if layer else f"http://h{number % HOSTS}.test/"
+    )
 
 
 def web_links(layer: int, number: int) -> list[str]:
@@ -157,7 +177,11 @@ def web_links(layer: int, number: int) -> list[str]:
 
 
 def web_pages() -> dict[str, tuple[int, int]]:
-    return {page_at(layer, number): (layer, number) for layer in range(LAYERS + 1) for number in range(WIDTH if layer else HOSTS)}
+    return {
+        page_at(layer, number): (layer, number)
+        for layer in range(LAYERS + 1)
+        for number in range(WIDTH if layer else HOSTS)
+    }
 
 
 def answer(place: tuple[int, int], attempt: int) -> Page:
@@ -174,7 +198,7 @@ def play_web(crawl: SmallCrawl, grow_to: int) -> int:
     """Turns until nothing waits, the block that grows last split between turns; returns how many there were."""
     pages, attempts, turns = web_pages(), dict.fromkeys(web_pages(), 0), 0
     crawl.seed([page_at(0, number) for number in range(HOSTS)])
-    while due := [view.block for view in crawl.books.views() if view.waiting or view.pending]:
+    while due := [view.block for view in crawl.crawl_state.views() if view.waiting or view.pending]:
         plan = crawl.plan(CRAWL, due[turns % len(due)])
         listed = crawl.schedule(plan)
         crawl.harvest(plan, {url: answer(pages[url], attempts[url]) for url in listed})
@@ -183,8 +207,8 @@ def play_web(crawl: SmallCrawl, grow_to: int) -> int:
             attempts[url] += 1
         turns += 1
         assert turns < 1000, "it does not come to an end"
-        if crawl.books.log.blocks < grow_to:
-            crawl.grow(victim(crawl.books.log.blocks))
+        if crawl.crawl_state.log.blocks < grow_to:
+            crawl.grow(block_to_split(crawl.crawl_state.log.blocks))
     return turns
 
 
@@ -193,12 +217,21 @@ def test_crawls_with_other_numbers_of_blocks_agree(tmp_path):
     found = []
     for blocks in (1, BLOCKS_MOST):
         crawl = SmallCrawl(tmp_path / str(blocks), blocks, CONFIG)
-        assert play_web(crawl, BLOCKS_MOST) > LAYERS and crawl.books.log.blocks > (8 if blocks == 1 else 15)
-        found.append({url: tuple(row[name] for name in ("state", "attempts", "depth", "links_in", "server")) for url, row in crawl.rows().items()})
+        assert play_web(crawl, BLOCKS_MOST) > LAYERS and crawl.crawl_state.log.blocks > (8 if blocks == 1 else 15)
+        found.append(
+            {
+                url: tuple(row[name] for name in ("state", "attempts", "depth", "links_in", "server"))
+                for url, row in crawl.rows().items()
+            }
+        )
     assert found[0] == found[1]
     pages = web_pages()
-    assert {url: row[2] for url, row in found[0].items()} == {url: pages[url][0] for url in found[0]}, "depth is the layer"
+    assert {url: row[2] for url, row in found[0].items()} == {url: pages[url][0] for url in found[0]}, (
+        "depth is the layer"
+    )
     assert {row[0] for row in found[0].values()} == {"collected", "given_up", "refused_by_robots", "refused_by_rule"}
-    linked = Counter(link for url, row in found[0].items() if row[0] == "collected" for link in set(web_links(*pages[url])))
+    linked = Counter(
+        link for url, row in found[0].items() if row[0] == "collected" for link in set(web_links(*pages[url]))
+    )
     assert {url: row[3] for url, row in found[0].items()} == {url: linked[url] for url in found[0]}
     assert set(found[0]) == set(linked) | {page_at(0, number) for number in range(HOSTS)}

@@ -8,8 +8,34 @@ from hypothesis import strategies as st
 from contract.robots import Rules
 
 SITE = "http://a.test"
-PIECES = [b"User-agent:", b"user-agent *\n", b"coletor", b"Disallow: /", b"Allow: ", b"Crawl-delay:", b"Sitemap: http://", b"*", b"$", b"%", b"%7e",
-          b"%C3", b"\n", b"\r", b"\0", b" ", b":", b"#", b"\xef\xbb\xbf", b"\xff\xfe", b"\xe3", b"/", b"?", b"index.html", b"[", b"9"]
+PIECES = [
+    b"User-agent:",
+    b"user-agent *\n",
+    b"coletor",
+    b"Disallow: /",
+    b"Allow: ",
+    b"Crawl-delay:",
+    b"Sitemap: http://",
+    b"*",
+    b"$",
+    b"%",
+    b"%7e",
+    b"%C3",
+    b"\n",
+    b"\r",
+    b"\0",
+    b" ",
+    b":",
+    b"#",
+    b"\xef\xbb\xbf",
+    b"\xff\xfe",
+    b"\xe3",
+    b"/",
+    b"?",
+    b"index.html",
+    b"[",
+    b"9",
+]
 HOSTILE = st.lists(st.one_of(st.sampled_from(PIECES), st.binary(max_size=20)), max_size=60).map(b"".join)
 
 
@@ -26,14 +52,27 @@ def matches(pattern: str, path: str) -> bool:
 def decide(groups: list[tuple[list[str], list[tuple[bool, str]]]], path: str) -> bool:
     named = [rules for names, rules in groups if "coletor" in names]
     chosen = named or [rules for names, rules in groups if "*" in names]
-    fitting = [(len(pattern), is_allow) for rules in chosen for is_allow, pattern in rules if pattern and matches(pattern, path)]
+    fitting = [
+        (len(pattern), is_allow)
+        for rules in chosen
+        for is_allow, pattern in rules
+        if pattern and matches(pattern, path)
+    ]
     return max(fitting)[1] if fitting else True
 
 
-PATTERNS = st.one_of(st.just(""), st.text("a/*$", max_size=8).map(lambda text: "/" + text), st.text("ab*", max_size=6).map(lambda text: "*" + text))
-GROUPS = st.lists(st.tuples(
-    st.lists(st.sampled_from(["coletor", "*", "outro"]), min_size=1, max_size=2), st.lists(st.tuples(st.booleans(), PATTERNS), min_size=1, max_size=5),
-), max_size=4)
+PATTERNS = st.one_of(
+    st.just(""),
+    st.text("a/*$", max_size=8).map(lambda text: "/" + text),
+    st.text("ab*", max_size=6).map(lambda text: "*" + text),
+)
+GROUPS = st.lists(
+    st.tuples(
+        st.lists(st.sampled_from(["coletor", "*", "outro"]), min_size=1, max_size=2),
+        st.lists(st.tuples(st.booleans(), PATTERNS), min_size=1, max_size=5),
+    ),
+    max_size=4,
+)
 
 
 @given(GROUPS, st.text("ab/$", max_size=10))

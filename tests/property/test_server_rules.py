@@ -29,13 +29,13 @@ def hash_of(text: str) -> int:
 
 def prefixes_of(url: str) -> dict[int, str]:
     """What a URL counts under, in the order in which it is judged."""
-    path, mark, _ = url[url.index("/", 8):].partition("?")
+    path, mark, _ = url[url.index("/", 8) :].partition("?")
     found = {QUERY: path} if mark else {}
     begins = [place for place in range(len(path) - 1) if path[place] == "/" and path[place + 1] != "/"]
     if len(begins) >= 2:
-        found[FOLDER] = path[:begins[min(len(begins) - 1, 2)]]
+        found[FOLDER] = path[: begins[min(len(begins) - 1, 2)]]
     if len(begins) >= 3:
-        found[TREE] = path[:begins[1]]
+        found[TREE] = path[: begins[1]]
     return found
 
 
@@ -51,12 +51,22 @@ class Model:
         """Of rows (server, depth, key, url), the rule that refuses each."""
         limits, verdict = self.limits, [""] * len(rows)
         arrivals = Counter(server for server, *_ in rows)
-        watched = {server for server in range(len(self.known))
-                   if self.known[server] + arrivals[server] >= limits.prefix_from_urls or any(self.counts.get((server, kind)) for kind in range(3))}
+        watched = {
+            server
+            for server in range(len(self.known))
+            if self.known[server] + arrivals[server] >= limits.prefix_from_urls
+            or any(self.counts.get((server, kind)) for kind in range(3))
+        }
         order = sorted(range(len(rows)), key=lambda place: rows[place][:3])
-        under = [{kind: hash_of(text) for kind, text in prefixes_of(url).items()} if server in watched else {} for server, _, _, url in rows]
-        for kind, most, rule in ((QUERY, limits.query_max_urls, "query"), (FOLDER, limits.prefix_max_urls, "path_prefix"),
-                                 (TREE, limits.prefix_max_urls * TREE_TIMES, "path_prefix")):
+        under = [
+            {kind: hash_of(text) for kind, text in prefixes_of(url).items()} if server in watched else {}
+            for server, _, _, url in rows
+        ]
+        for kind, most, rule in (
+            (QUERY, limits.query_max_urls, "query"),
+            (FOLDER, limits.prefix_max_urls, "path_prefix"),
+            (TREE, limits.prefix_max_urls * TREE_TIMES, "path_prefix"),
+        ):
             taken = Counter()
             for place in order:
                 group = rows[place][0], under[place].get(kind)
@@ -65,12 +75,22 @@ class Model:
                     if began >= most or count - began + taken[group] >= most:
                         verdict[place] = rule
                     taken[group] += 1
-        self.judge_budget(order, rows, verdict, lambda server: server, self.known, limits.server_max_urls, "server_budget")
+        self.judge_budget(
+            order, rows, verdict, lambda server: server, self.known, limits.server_max_urls, "server_budget"
+        )
         of_domain = Counter()
         for server, known in enumerate(self.known):
             of_domain[self.domains[server]] += known
         order.sort(key=lambda place: (rows[place][1], rows[place][0], rows[place][2]))
-        self.judge_budget(order, rows, verdict, lambda server: self.domains[server], of_domain, limits.domain_max_urls, "domain_budget")
+        self.judge_budget(
+            order,
+            rows,
+            verdict,
+            lambda server: self.domains[server],
+            of_domain,
+            limits.domain_max_urls,
+            "domain_budget",
+        )
         self.count(rows, verdict, under)
         return verdict
 
@@ -90,7 +110,11 @@ class Model:
         return counts.get(prefix, [floor, floor])
 
     def count(self, rows, verdict, under) -> None:
-        limit_of = {QUERY: self.limits.query_max_urls, FOLDER: self.limits.prefix_max_urls, TREE: self.limits.prefix_max_urls}
+        limit_of = {
+            QUERY: self.limits.query_max_urls,
+            FOLDER: self.limits.prefix_max_urls,
+            TREE: self.limits.prefix_max_urls,
+        }
         granted = Counter()
         for (server, *_), rule, found in zip(rows, verdict, under):
             self.known[server] += not rule
@@ -102,16 +126,20 @@ class Model:
             count, began = begins[group]
             self.counts[group[:2]][group[2]] = [count + more, began]
         for (_, kind), counts in self.counts.items():
-            for prefix in sorted(counts, key=lambda prefix: (-counts[prefix][0], prefix))[KEPT[kind]:]:
+            for prefix in sorted(counts, key=lambda prefix: (-counts[prefix][0], prefix))[KEPT[kind] :]:
                 del counts[prefix]
 
     def table(self) -> list[tuple[int, ...]]:
-        return sorted((*owner, prefix, *numbers) for owner, counts in self.counts.items() for prefix, numbers in counts.items())
+        return sorted(
+            (*owner, prefix, *numbers) for owner, counts in self.counts.items() for prefix, numbers in counts.items()
+        )
 
 
 def columns_of(rows, kind=pa.string()) -> NewRows:
     server, depth, key, urls = zip(*rows) if rows else ((), (), (), ())
-    return NewRows(np.array(server, np.uint32), np.array(key, np.uint64), np.array(depth, np.uint8), pa.array(urls, kind))
+    return NewRows(
+        np.array(server, np.uint32), np.array(key, np.uint64), np.array(depth, np.uint8), pa.array(urls, kind)
+    )
 
 
 def rows_of(table: prefixes.Prefixes) -> list[tuple[int, ...]]:
@@ -137,12 +165,27 @@ def merges(draw, path=PATH, sizes=st.integers(0, 25)):
     for _ in range(draw(st.integers(1, 4))):
         size = draw(sizes)
         keys = draw(st.lists(KEY, min_size=size, max_size=size, unique=True))
-        found.append([(server := draw(st.integers(0, 4)), draw(st.sampled_from([0, 1, 1, 2, 255])), key, HOSTS[server] + draw(path)) for key in keys])
+        found.append(
+            [
+                (
+                    server := draw(st.integers(0, 4)),
+                    draw(st.sampled_from([0, 1, 1, 2, 255])),
+                    key,
+                    HOSTS[server] + draw(path),
+                )
+                for key in keys
+            ]
+        )
     return found
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
-@given(merges(), st.lists(st.sampled_from([0, 7, 2**64 - 1]), min_size=5, max_size=5), ANY_LIMITS, st.sampled_from([pa.string(), pa.large_string()]))
+@given(
+    merges(),
+    st.lists(st.sampled_from([0, 7, 2**64 - 1]), min_size=5, max_size=5),
+    ANY_LIMITS,
+    st.sampled_from([pa.string(), pa.large_string()]),
+)
 def test_arrays_agree_with_the_model(found, domains, limits, text):
     run_merges(found, domains, limits, text)
 
@@ -157,7 +200,9 @@ def test_more_prefixes_than_a_server_keeps(random, prefix_max, from_urls, variet
         for _ in range(random.randrange(200)):
             key += 1
             number = min(random.randrange(variety), random.randrange(variety))
-            url = HOSTS[server := random.randrange(2)] + random.choice(["/{}/p", "/{}/s/p", "/t/{}/p", "/q{}?1", "/f/q{}?2"]).format(number)
+            url = HOSTS[server := random.randrange(2)] + random.choice(
+                ["/{}/p", "/{}/s/p", "/t/{}/p", "/q{}?1", "/f/q{}?2"]
+            ).format(number)
             rows.append((server, random.randrange(3), key, url))
         found.append(rows)
     run_merges(found, [1, 1], Limits(0, 0, from_urls, prefix_max, prefix_max))
@@ -181,7 +226,7 @@ def test_the_order_of_rows_says_nothing(found, limits, random):
 @given(st.lists(st.builds("{}{}".format, st.sampled_from(HOSTS), PATH), max_size=30), st.integers(0, 5))
 def test_levels_are_those_of_plain_python(urls, skipped):
     """Also of a slice, and of several chunks."""
-    want = [len([part for part in url[url.index("/", 8):].partition("?")[0].split("/") if part]) for url in urls]
+    want = [len([part for part in url[url.index("/", 8) :].partition("?")[0].split("/") if part]) for url in urls]
     assert path_levels(pa.array(urls, pa.string())).tolist() == want
     assert path_levels(pa.array(urls, pa.large_string())[skipped:]).tolist() == want[skipped:]
     assert path_levels(pa.chunked_array([urls[:skipped], urls[skipped:]], pa.string())).tolist() == want
@@ -193,6 +238,8 @@ def test_a_hash_is_that_of_the_bytes_wherever_they_lie(texts, seed):
     ends = np.cumsum([len(text) for text in texts])
     starts = ends - [len(text) for text in texts]
     together = hash_texts(np.frombuffer(b"".join(texts), np.uint8), starts, ends, seed).tolist()
-    alone = [int(hash_texts(np.frombuffer(text, np.uint8), np.array([0]), np.array([len(text)]), seed)[0]) for text in texts]
+    alone = [
+        int(hash_texts(np.frombuffer(text, np.uint8), np.array([0]), np.array([len(text)]), seed)[0]) for text in texts
+    ]
     assert together == alone
     assert len(set(together)) == len(set(texts))

@@ -1,20 +1,24 @@
 """Canonical form is idempotent, ASCII and stays inside its server; keys follow it."""
 
+import ada_url
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import ada_url
-import pytest
-
 from contract.url import _PLAIN, Keys, NotCanonical, canonicalise, host_of, port_of, server_of
 
-hosts = st.sampled_from(["a.test", "A.Test.", "ü.de", "1.2.3.4", "0x7f.1..", "[::1]", "[::ffff:1.2.3.4]", "a..", "xn--tda.de", "%41.test"])
+hosts = st.sampled_from(
+    ["a.test", "A.Test.", "ü.de", "1.2.3.4", "0x7f.1..", "[::1]", "[::ffff:1.2.3.4]", "a..", "xn--tda.de", "%41.test"]
+)
 texts = st.builds(
     "{}{}{}{}{}{}{}".format,
     st.sampled_from(["http://", "HTTPS://", "http:\\\\", "//", "", "ftp://", " http://", "http:/"]),
-    st.sampled_from(["", "user@", "user:pw@", "a@b@"]), hosts, st.sampled_from(["", ":80", ":443", ":8080", ":", ":99999"]),
+    st.sampled_from(["", "user@", "user:pw@", "a@b@"]),
+    hosts,
+    st.sampled_from(["", ":80", ":443", ":8080", ":", ":99999"]),
     st.sampled_from(["", "/", "/a/../b", "/a//b/./c", "/%7euser/%2e%2e/x", "/ü?q=ü", "\\a\\b", "/a b"]),
-    st.sampled_from(["", "?", "??", "?a=1&b", "?#", "?q=<>\""]), st.sampled_from(["", "#", "#frag", "#a?b"]),
+    st.sampled_from(["", "?", "??", "?a=1&b", "?#", '?q=<>"']),
+    st.sampled_from(["", "#", "#frag", "#a?b"]),
 )
 
 
@@ -26,7 +30,10 @@ def canonical_or_none(text, base=None):
 
 
 @settings(max_examples=400, deadline=None, derandomize=True)
-@given(st.one_of(texts, st.text(max_size=40), st.text(max_size=20).map("http://a.test/".__add__)), st.sampled_from([None, "http://base.test/x/y?z"]))
+@given(
+    st.one_of(texts, st.text(max_size=40), st.text(max_size=20).map("http://a.test/".__add__)),
+    st.sampled_from([None, "http://base.test/x/y?z"]),
+)
 @example("http://0x7f.1../", None)
 @example("http://a.test/x??", None)
 @example("http://\ud800.test/", None)
@@ -40,7 +47,10 @@ def test_canonical_form_is_idempotent(text, base):
 
 
 @settings(max_examples=400, deadline=None, derandomize=True)
-@given(st.from_regex(_PLAIN, fullmatch=True) | st.builds("http://{}/{}".format, st.text("a1-.x", min_size=1, max_size=12), st.text("aZ0_.~/-?=&%", max_size=12)))
+@given(
+    st.from_regex(_PLAIN, fullmatch=True)
+    | st.builds("http://{}/{}".format, st.text("a1-.x", min_size=1, max_size=12), st.text("aZ0_.~/-?=&%", max_size=12))
+)
 @example("http://a.0x7f/")
 @example("http://xn--a.de/")
 @example("http://a.test/b/../c")
@@ -53,22 +63,33 @@ def test_what_is_plain_is_what_the_parser_leaves(text):
         assert href in (text, text + "?"), "an empty query is ours to drop"
 
 
-@pytest.mark.parametrize("text, url", [
-    ("HTTP://User:pw@EXAMPLE.test.:80/a/../b?#x", "http://example.test/b"),
-    ("http://a.test/x?", "http://a.test/x"),
-    ("http://a.test/x??", "http://a.test/x??"),
-    ("http://0x7f.1../", "http://127.0.0.1/"),
-    ("http://ü.de/ü", "http://xn--tda.de/%C3%BC"),
-    ("https://[::1]:443/", "https://[::1]/"),
-])
+@pytest.mark.parametrize(
+    "text, url",
+    [
+        ("HTTP://User:pw@EXAMPLE.test.:80/a/../b?#x", "http://example.test/b"),
+        ("http://a.test/x?", "http://a.test/x"),
+        ("http://a.test/x??", "http://a.test/x??"),
+        ("http://0x7f.1../", "http://127.0.0.1/"),
+        ("http://ü.de/ü", "http://xn--tda.de/%C3%BC"),
+        ("https://[::1]:443/", "https://[::1]/"),
+    ],
+)
 def test_canonical_form(text, url):
     assert canonicalise(text) == url
 
 
-@pytest.mark.parametrize("text, reason", [
-    ("mailto:x@y", "other_scheme"), ("javascript:1", "other_scheme"), ("http://[", "unparsable"), ("http://.../", "unparsable"),
-    ("http://a.test/" + "x" * 9000, "unparsable"), ("http://a b/", "unparsable"), ("", "unparsable"),
-])
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        ("mailto:x@y", "other_scheme"),
+        ("javascript:1", "other_scheme"),
+        ("http://[", "unparsable"),
+        ("http://.../", "unparsable"),
+        ("http://a.test/" + "x" * 9000, "unparsable"),
+        ("http://a b/", "unparsable"),
+        ("", "unparsable"),
+    ],
+)
 def test_what_has_no_canonical_form(text, reason):
     with pytest.raises(NotCanonical) as caught:
         canonicalise(text)
@@ -77,11 +98,27 @@ def test_what_has_no_canonical_form(text, reason):
 
 def test_domains_follow_the_suffix_list():
     keys = Keys(0)
-    domains = {name: keys.server(name).domain for name in (
-        "http://www.ufmg.br", "http://a.b.gov.br", "http://s1.test:80", "http://x.s1.test", "http://127.0.0.1:8080", "http://[::1]:80", "http://localhost")}
+    domains = {
+        name: keys.server(name).domain
+        for name in (
+            "http://www.ufmg.br",
+            "http://a.b.gov.br",
+            "http://s1.test:80",
+            "http://x.s1.test",
+            "http://127.0.0.1:8080",
+            "http://[::1]:80",
+            "http://localhost",
+        )
+    }
     assert domains == {
-        "http://www.ufmg.br": "ufmg.br", "http://a.b.gov.br": "b.gov.br", "http://s1.test:80": "s1.test", "http://x.s1.test": "s1.test",
-        "http://127.0.0.1:8080": "127.0.0.1", "http://[::1]:80": "::1", "http://localhost": "localhost"}
+        "http://www.ufmg.br": "ufmg.br",
+        "http://a.b.gov.br": "b.gov.br",
+        "http://s1.test:80": "s1.test",
+        "http://x.s1.test": "s1.test",
+        "http://127.0.0.1:8080": "127.0.0.1",
+        "http://[::1]:80": "::1",
+        "http://localhost": "localhost",
+    }
 
 
 def test_keys_depend_on_the_secret_of_the_crawl():

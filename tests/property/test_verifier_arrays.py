@@ -55,7 +55,9 @@ def test_pairs_are_found(there, wanted):
 def test_runs_of_pairs_are_searched(runs, wanted, data):
     rows = [(first, second) for first in sorted(runs) for second in sorted(runs[first])]  # some runs are empty
     wanted += data.draw(st.lists(st.sampled_from(rows), max_size=20)) if rows else []
-    wanted += [(first, second ^ 1) for first, second in wanted]  # as they differ in the last bit alone, they begin alike
+    wanted += [
+        (first, second ^ 1) for first, second in wanted
+    ]  # as they differ in the last bit alone, they begin alike
     starts = np.cumsum([0, *(len(runs[first]) for first in sorted(runs))])
     place, there = Runs(np.array(sorted(runs), np.uint64), starts, columns_of(rows)[1]).search(*columns_of(wanted))
     assert place.tolist() == [sum(row < pair for row in rows) for pair in wanted]
@@ -63,8 +65,15 @@ def test_runs_of_pairs_are_searched(runs, wanted, data):
 
 
 @quick
-@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([0, 1, 2, 3, 65_534, 65_535, 65_536, 2**32 - 1]), st.booleans()), max_size=12),
-       st.integers(1, 20), st.integers(1, 3), st.integers(0, 60))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.sampled_from([0, 1, 2, 3, 65_534, 65_535, 65_536, 2**32 - 1]), st.booleans()),
+        max_size=12,
+    ),
+    st.integers(1, 20),
+    st.integers(1, 3),
+    st.integers(0, 60),
+)
 def test_the_best_waiting_rows_of_each_server_are_found(rows, times, most, piece):
     """Servers with more than sixteen times `most` rows are crowded."""
     rows *= times
@@ -72,24 +81,35 @@ def test_the_best_waiting_rows_of_each_server_are_found(rows, times, most, piece
     for start in (0, piece):
         part = rows[start:piece] if start < piece else rows[piece:]
         columns = {name: np.zeros(len(part), np.uint8) for name in ("depth", "segment")}
-        columns |= {"score": np.array([score for _, score, _ in part], np.uint32),
-                    "state": np.array([WAITING if waits else COLLECTED_STATE for _, _, waits in part], np.uint8)}
+        columns |= {
+            "score": np.array([score for _, score, _ in part], np.uint32),
+            "state": np.array([WAITING if waits else COLLECTED_STATE for _, _, waits in part], np.uint8),
+        }
         refill.offer(columns, np.array([place for place, _, _ in part], np.int32), start)
         if start == piece:
             break
     chosen, places = refill.choose(np.zeros(3, np.int64), 1)
-    best = [sorted((score, row) for row, (place, score, waits) in enumerate(rows) if waits and place == server)[:most] for server in range(3)]
-    assert sorted(zip(chosen.tolist(), places.tolist())) == sorted((row, server) for server in range(3) for _, row in best[server])
+    best = [
+        sorted((score, row) for row, (place, score, waits) in enumerate(rows) if waits and place == server)[:most]
+        for server in range(3)
+    ]
+    assert sorted(zip(chosen.tolist(), places.tolist())) == sorted(
+        (row, server) for server in range(3) for _, row in best[server]
+    )
 
 
 @quick
 @given(st.lists(st.tuples(keys, st.integers(0, 5)), max_size=12), st.lists(keys, max_size=10))
 def test_rows_of_domains(servers, asked):
     servers.sort()
-    domains = domains_of(np.array([key for key, _ in servers], np.uint64), np.array([known for _, known in servers], np.uint32))
+    domains = domains_of(
+        np.array([key for key, _ in servers], np.uint64), np.array([known for _, known in servers], np.uint32)
+    )
     start, stop = domains.rows_of(np.array(asked, np.uint64))
     for key, low, high in zip(asked, start.tolist(), stop.tolist()):
-        assert low == sum(known for other, known in servers if other < key) and high == sum(known for other, known in servers if other <= key)
+        assert low == sum(known for other, known in servers if other < key) and high == sum(
+            known for other, known in servers if other <= key
+        )
 
 
 @quick
@@ -105,7 +125,11 @@ def test_lines_are_numbered_by_counting(segment, data):
 def test_pieces_follow_each_other_and_fit(rows, most):
     points = sorted(first << 64 | second for first, second in rows)
     pieces = cut(0, PAIR_END, lambda low, high: sum(low <= point < high for point in points), most)
-    assert pieces[0][0] == 0 and pieces[-1][1] == PAIR_END and all(left[1] == right[0] for left, right in zip(pieces, pieces[1:]))
+    assert (
+        pieces[0][0] == 0
+        and pieces[-1][1] == PAIR_END
+        and all(left[1] == right[0] for left, right in zip(pieces, pieces[1:]))
+    )
     assert all(sum(low <= point < high for point in points) <= most for low, high in pieces)
 
 
@@ -125,20 +149,33 @@ def test_few_segments_stay(segments):
     assert all(place in folded for place, lines in enumerate(texts) if lines and in_use[place] * 4 < lines)
 
 
-@pytest.mark.parametrize("runs", [[1] * 100, [50_000], [10, 60_000, 10], [ROW_GROUP_ROWS], [3 * ROW_GROUP_ROWS, 5, 2 * ROW_GROUP_ROWS + 1], []])
+@pytest.mark.parametrize(
+    "runs",
+    [[1] * 100, [50_000], [10, 60_000, 10], [ROW_GROUP_ROWS], [3 * ROW_GROUP_ROWS, 5, 2 * ROW_GROUP_ROWS + 1], []],
+)
 def test_a_keyed_file_gives_any_range(tmp_path, runs):
     random = np.random.default_rng(len(runs))
     first = np.repeat(np.sort(random.integers(0, END, len(runs), np.uint64, endpoint=True)), runs)
-    second = np.concatenate([np.empty(0, np.uint64), *(np.sort(random.choice(2**62, size, replace=False).astype(np.uint64)) for size in runs)])
+    second = np.concatenate(
+        [
+            np.empty(0, np.uint64),
+            *(np.sort(random.choice(2**62, size, replace=False).astype(np.uint64)) for size in runs),
+        ]
+    )
     write_table(tmp_path / "t.parquet", pa.table({"first": first, "second": second}, schema=SCHEMA))
     told = {"first_keys": first[::ROW_GROUP_ROWS].tolist(), "last_key": int(first[-1]) if len(first) else None}
-    for file in (KeyedFile(tmp_path / "t.parquet", SCHEMA, ("first", "second")), KeyedFile(tmp_path / "t.parquet", SCHEMA, ("first", "second"), **told)):
-        assert round(file.measure(0, PAIR_END)[0]) == len(file) == len(first) and len(file.read(0, PAIR_END)) == len(first)
+    for file in (
+        KeyedFile(tmp_path / "t.parquet", SCHEMA, ("first", "second")),
+        KeyedFile(tmp_path / "t.parquet", SCHEMA, ("first", "second"), **told),
+    ):
+        assert round(file.measure(0, PAIR_END)[0]) == len(file) == len(first) and len(file.read(0, PAIR_END)) == len(
+            first
+        )
         for _ in range(20):
             rows = sorted(random.integers(0, len(first), 2).tolist()) if len(first) else [0, 0]
             low, high = (int(first[row]) << 64 | int(second[row]) if len(first) else 5 for row in rows)
             found = file.read(low, high)
-            assert np.array_equal(column(found, "second"), second[rows[0]:rows[1]])
+            assert np.array_equal(column(found, "second"), second[rows[0] : rows[1]])
             assert abs(file.measure(low, high)[0] - len(found)) <= 2 * ROW_GROUP_ROWS
             assert sum(len(part) for part in file.read_pieces(low, high)) == len(found)
 

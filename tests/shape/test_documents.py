@@ -30,7 +30,11 @@ def test_every_column_of_every_table_is_documented(name):
 
 
 def test_every_column_of_a_generation_is_documented():
-    columns = [*generation_format.COLUMNS, *(f"collected_{name}" for name in generation_format.SIDE_COLUMNS), *generation_format.SERVERS.names]
+    columns = [
+        *generation_format.COLUMNS,
+        *(f"collected_{name}" for name in generation_format.SIDE_COLUMNS),
+        *generation_format.SERVERS.names,
+    ]
     assert [column for column in columns if not word_in(column, FORMATS)] == []
 
 
@@ -50,10 +54,19 @@ def test_the_table_of_reasons_is_that_of_the_fetcher():
     """Every word, its outcome, and whether the same cycle asks again."""
     told = re.findall(r"^\| (\w+) \| (failed|refused) \| (yes|no) \| .+ \|$", FORMATS.partition("### Reasons")[2], re.M)
     words = [value for name, value in vars(reasons).items() if name.isupper() and isinstance(value, str)]
-    assert sorted(told) == sorted([
-        (tables.ROBOTS, tables.REFUSED, "no"),
-        *((word, tables.REFUSED if word in reasons.REFUSALS else tables.FAILED, "yes" if word in reasons.TEMPORARY else "no") for word in words),
-    ])
+    assert sorted(told) == sorted(
+        [
+            (tables.ROBOTS, tables.REFUSED, "no"),
+            *(
+                (
+                    word,
+                    tables.REFUSED if word in reasons.REFUSALS else tables.FAILED,
+                    "yes" if word in reasons.TEMPORARY else "no",
+                )
+                for word in words
+            ),
+        ]
+    )
 
 
 def test_every_exit_code_is_documented():
@@ -77,12 +90,19 @@ def test_readme_and_operations_name_every_command():
 
 
 def test_links_between_documents_lead_somewhere():
-    for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("stages/*/README.md"), *ROOT.glob("synthweb/*.md")]:
+    for document in [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("stages/*/README.md"),
+        *ROOT.glob("synthweb/*.md"),
+    ]:
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
             assert (document.parent / target).exists(), f"{document.name} links to {target}"
 
 
-@pytest.mark.parametrize("folder", ["stages/scheduler", "stages/fetcher", "stages/extractor", "stages/verifier", "synthweb"])
+@pytest.mark.parametrize(
+    "folder", ["stages/scheduler", "stages/fetcher", "stages/extractor", "stages/verifier", "synthweb"]
+)
 def test_each_program_has_a_short_readme_that_names_its_files(folder):
     text = (ROOT / folder / "README.md").read_text()
     assert len(text.splitlines()) <= 40

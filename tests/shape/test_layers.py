@@ -14,12 +14,21 @@ MAY_IMPORT = {
     "supervise": {"supervise", "contract", "storage"},
     "synthweb": {"synthweb"},
 }
-IN_ONE_PLACE = {"pycurl": "stages/fetcher/engine.py", "zstandard": "storage/frames.py", "sortednp": "storage/arrays.py",
-                "ada_url": "contract/url.py", "brotlicffi": "contract/body.py",
-                "dns": "stages/fetcher/resolver.py", "selectolax": "stages/extractor/documents/html.py",
-                "lxml": "stages/extractor/documents/markup.py", "chardet": "stages/extractor/charset.py",
-                "pypdfium2": "stages/extractor/documents/pdf.py", "olefile": "stages/extractor/documents/doc.py", "numba": "storage/compiled.py",
-                "llvmlite": "storage/compiled.py"}
+IN_ONE_PLACE = {
+    "pycurl": "stages/fetcher/engine.py",
+    "zstandard": "storage/frames.py",
+    "sortednp": "storage/arrays.py",
+    "ada_url": "contract/url.py",
+    "brotlicffi": "contract/body.py",
+    "dns": "stages/fetcher/resolver.py",
+    "selectolax": "stages/extractor/documents/html.py",
+    "lxml": "stages/extractor/documents/markup.py",
+    "chardet": "stages/extractor/charset.py",
+    "pypdfium2": "stages/extractor/documents/pdf.py",
+    "olefile": "stages/extractor/documents/doc.py",
+    "numba": "storage/compiled.py",
+    "llvmlite": "storage/compiled.py",
+}
 SOURCES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 
 
@@ -29,7 +38,9 @@ def imports(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found |= {f"{node.module}.{alias.name}" for alias in node.names} if node.module in PACKAGES else {node.module}
+            found |= (
+                {f"{node.module}.{alias.name}" for alias in node.names} if node.module in PACKAGES else {node.module}
+            )
     return found
 
 
@@ -48,7 +59,9 @@ def test_layers(path):
 
 @pytest.mark.parametrize("library", IN_ONE_PLACE)
 def test_libraries_with_one_importer(library):
-    importers = [str(path.relative_to(ROOT)) for path in SOURCES if any(name.split(".")[0] == library for name in imports(path))]
+    importers = [
+        str(path.relative_to(ROOT)) for path in SOURCES if any(name.split(".")[0] == library for name in imports(path))
+    ]
     assert importers == [IN_ONE_PLACE[library]]
 
 

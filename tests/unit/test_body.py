@@ -61,14 +61,30 @@ def test_frames_follow_each_other():
     assert decode(b"".join(frames) + b"trash", "zstd") == (b"a" + b"b" * 100_000, "")
 
 
-@pytest.mark.parametrize("body, encoding", [
-    (b"<html>hello</html>", "br"), (b"\xff" * 5000, "br"), (b"hello", "zstd"), (ZSTD_MAGIC + b"\xff" * 50, "zstd"), (TEXT, "br"), (TEXT, "zstd"),
-    (brotlicffi.compress(TEXT), "zstd"), (zstandard.compress(TEXT), "br"), (zstandard.compress(TEXT), "br, zstd"), (pack(TEXT), "zstd, gzip"),
-    (zstandard.compress(TEXT), "x-zstd"), (brotlicffi.compress(TEXT), "brotli"), (brotlicffi.compress(TEXT), "br, br, br"), (zeros(1, 0xA8), "zstd"),
-])
+@pytest.mark.parametrize(
+    "body, encoding",
+    [
+        (b"<html>hello</html>", "br"),
+        (b"\xff" * 5000, "br"),
+        (b"hello", "zstd"),
+        (ZSTD_MAGIC + b"\xff" * 50, "zstd"),
+        (TEXT, "br"),
+        (TEXT, "zstd"),
+        (brotlicffi.compress(TEXT), "zstd"),
+        (zstandard.compress(TEXT), "br"),
+        (zstandard.compress(TEXT), "br, zstd"),
+        (pack(TEXT), "zstd, gzip"),
+        (zstandard.compress(TEXT), "x-zstd"),
+        (brotlicffi.compress(TEXT), "brotli"),
+        (brotlicffi.compress(TEXT), "br, br, br"),
+        (zeros(1, 0xA8), "zstd"),
+    ],
+)
 def test_what_cannot_be_decoded_is_given_as_it_is(body, encoding):
     content, trouble = decode(body, encoding)
-    assert trouble == UNDECODED and content in (body, TEXT), "two layers of which the outer one is as said give the inner one"
+    assert trouble == UNDECODED and content in (body, TEXT), (
+        "two layers of which the outer one is as said give the inner one"
+    )
 
 
 def test_a_window_of_more_than_eight_mebibytes_is_refused():
@@ -98,12 +114,14 @@ def test_a_broken_stream_counts_up_to_the_break():
     assert trouble == BROKEN and len(content) > 200_000 and content[:200_000] == TEXT[:200_000]
     frame = zeros(4)
     content, trouble = decode(frame[:-4] + b"\x07\0\0", "zstd")  # a block of the kind that is reserved
-    assert trouble == BROKEN and content in (bytes(3 * BLOCK_BYTES), bytes(3 * BLOCK_BYTES - 1)), "the library looks ahead while it gives the last byte"
-    two_steps = zstandard.ZstdCompressor(write_checksum=True).compress(TEXT[:1 << 17])
-    assert decode(two_steps[:-1] + bytes((two_steps[-1] ^ 1,)), "zstd")[0] in (TEXT[:1 << 17], TEXT[:(1 << 17) - 1])
+    assert trouble == BROKEN and content in (bytes(3 * BLOCK_BYTES), bytes(3 * BLOCK_BYTES - 1)), (
+        "the library looks ahead while it gives the last byte"
+    )
+    two_steps = zstandard.ZstdCompressor(write_checksum=True).compress(TEXT[: 1 << 17])
+    assert decode(two_steps[:-1] + bytes((two_steps[-1] ^ 1,)), "zstd")[0] in (TEXT[: 1 << 17], TEXT[: (1 << 17) - 1])
     packer = zstandard.ZstdCompressor(write_checksum=True)
     content, trouble = decode(packer.compress(TEXT)[:-1] + b"\0", "zstd")
-    assert trouble == BROKEN and content == TEXT[:len(content)] and len(content) > 200_000
+    assert trouble == BROKEN and content == TEXT[: len(content)] and len(content) > 200_000
 
 
 def test_trash_behind_a_brotli_stream_is_left_out():
@@ -138,16 +156,24 @@ def test_any_cut_and_any_flip_gives_an_outcome():
     for encoding in ("br", "zstd"):
         packed = PACK[encoding](TEXT[:5000])
         for _ in range(200):
-            body = bytearray(packed[:rng.randrange(1, len(packed) + 1)])
+            body = bytearray(packed[: rng.randrange(1, len(packed) + 1)])
             body[rng.randrange(len(body))] ^= rng.randrange(1, 256)
             content, _ = decode(bytes(body), encoding, 10_000)
             assert len(content) <= 10_000
 
 
-@pytest.mark.parametrize("body, encoding", [
-    (zeros(100_000), "zstd"), (zstandard.compress(zeros(100_000)), "zstd, zstd"), (pack(zeros(100_000)), "zstd, gzip"),
-    (brotlicffi.compress(zeros(100_000), quality=5), "zstd, br"), (zstandard.compress(b"") * 200_000, "zstd"), (skippable(b"") * 200_000, "zstd"),
-], ids=["13 GB", "13 GB in zstd", "13 GB in gzip", "13 GB in br", "empty frames", "skippable frames"])
+@pytest.mark.parametrize(
+    "body, encoding",
+    [
+        (zeros(100_000), "zstd"),
+        (zstandard.compress(zeros(100_000)), "zstd, zstd"),
+        (pack(zeros(100_000)), "zstd, gzip"),
+        (brotlicffi.compress(zeros(100_000), quality=5), "zstd, br"),
+        (zstandard.compress(b"") * 200_000, "zstd"),
+        (skippable(b"") * 200_000, "zstd"),
+    ],
+    ids=["13 GB", "13 GB in zstd", "13 GB in gzip", "13 GB in br", "empty frames", "skippable frames"],
+)
 def test_bombs_of_zstd_are_cut(body, encoding):
     begun = time.process_time()
     assert decode(body, encoding, 10_000_000) in ((bytes(10_000_000), TOO_LONG), (b"", ""))
@@ -172,11 +198,17 @@ print(peak_kib() - before, round((time.process_time() - begun) * 1000))
 @pytest.mark.parametrize("encoding", ["br", "zstd", "br, br", "zstd, zstd"])
 def test_a_bomb_takes_little_memory(tmp_path, encoding):
     packer = brotlicffi.Compressor(quality=1)
-    body = zeros(100_000) if "zstd" in encoding else b"".join(packer.process(bytes(1 << 24)) for _ in range(16)) + packer.finish()
+    body = (
+        zeros(100_000)
+        if "zstd" in encoding
+        else b"".join(packer.process(bytes(1 << 24)) for _ in range(16)) + packer.finish()
+    )
     if "," in encoding:
         body = PACK[encoding.split(", ")[1]](body)
     (tmp_path / "bomb").write_bytes(body)
-    done = subprocess.run([sys.executable, "-c", SPEND, tmp_path / "bomb", encoding], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", SPEND, tmp_path / "bomb", encoding], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
     grown_kib, took_ms = map(int, done.stdout.split())
     print(encoding, len(body), "bytes:", grown_kib, "KiB", took_ms, "ms")
     assert grown_kib < 64 << 10, "twice the content, a window, and some"

@@ -4,7 +4,15 @@ import time
 
 import pytest
 
-from stages.extractor.charset import LABELS, choose_charset, detect_charset, encoding_of, to_page_query, to_text, to_utf_8
+from stages.extractor.charset import (
+    LABELS,
+    choose_charset,
+    detect_charset,
+    encoding_of,
+    to_page_query,
+    to_text,
+    to_utf_8,
+)
 
 # The table of the Encoding standard (4.2): name: labels, in its order.
 STANDARD = """
@@ -71,10 +79,24 @@ KOREAN = "이것은 한국어 웹페이지입니다. 문자 인코딩이 지정�
 CHINESE = "这是一个中文网页，没有指定字符编码。欢迎光临我们的网站。"
 TAIWANESE = "這是一個中文網頁，沒有指定字元編碼。歡迎光臨我們的網站。"
 LANGUAGES = [
-    (PORTUGUESE, "windows-1252"), (ITALIAN, "windows-1252"), (RUSSIAN, "windows-1251"), (RUSSIAN, "koi8-r"), (RUSSIAN, "ibm866"),
-    (RUSSIAN, "iso-8859-5"), (POLISH, "iso-8859-2"), (POLISH, "windows-1250"), (TURKISH, "windows-1254"), (GREEK, "windows-1253"),
-    (HEBREW, "windows-1255"), (ARABIC, "windows-1256"), (THAI, "windows-874"), (JAPANESE, "shift_jis"), (JAPANESE, "euc-jp"), (KOREAN, "euc-kr"),
-    (CHINESE, "gb18030"), (TAIWANESE, "big5"),
+    (PORTUGUESE, "windows-1252"),
+    (ITALIAN, "windows-1252"),
+    (RUSSIAN, "windows-1251"),
+    (RUSSIAN, "koi8-r"),
+    (RUSSIAN, "ibm866"),
+    (RUSSIAN, "iso-8859-5"),
+    (POLISH, "iso-8859-2"),
+    (POLISH, "windows-1250"),
+    (TURKISH, "windows-1254"),
+    (GREEK, "windows-1253"),
+    (HEBREW, "windows-1255"),
+    (ARABIC, "windows-1256"),
+    (THAI, "windows-874"),
+    (JAPANESE, "shift_jis"),
+    (JAPANESE, "euc-jp"),
+    (KOREAN, "euc-kr"),
+    (CHINESE, "gb18030"),
+    (TAIWANESE, "big5"),
 ]
 CODECS = {"ibm866": "cp866", "windows-874": "cp874", "shift_jis": "cp932", "euc-kr": "cp949"}
 DETECTION_MAX_S = 0.1  # about 2 ms are expected
@@ -87,7 +109,9 @@ def test_every_label_of_the_standard(name):
 
 
 def test_no_label_but_those_of_the_standard():
-    assert sorted(label for labels in LABELS.values() for label in labels.split()) == sorted(" ".join(ROWS.values()).split())
+    assert sorted(label for labels in LABELS.values() for label in labels.split()) == sorted(
+        " ".join(ROWS.values()).split()
+    )
     assert sum(len(labels.split()) for labels in ROWS.values()) == 228  # which is how many it has
     assert [encoding_of(label) for label in ("cp950", "utf_8", "iso-8859-12", "utf-32", "\u00a0utf-8", "")] == [""] * 6
 
@@ -98,52 +122,89 @@ def test_every_encoding_decodes_any_bytes(name):
     assert isinstance(text, str) and to_utf_8(bytes(range(256)) * 2, name) == text.encode("utf-8")
 
 
-@pytest.mark.parametrize("name, data, text", [
-    ("windows-1252", b"\x80\x81\xe7", "€\x81ç"), ("windows-1251", b"\x98\xc0", "\x98А"), ("windows-1253", b"\xaa\xe1", "\ufffdα"),
-    ("koi8-u", b"\xae\xbe", "ўЎ"), ("windows-1255", b"\xca", "\u05ba"), ("windows-874", b"\x81\xa1\xff", "\x81ก\ufffd"),
-    ("iso-2022-jp", b"\x1b$BF|\x1b(I1\x1b(B!", "日ｱ!"), ("replacement", b"<a href=x>", "\ufffd"), ("replacement", b"", ""),
-    ("shift_jis", b"\x95\\\x85<", "表\ufffd<"), ("utf-8", b"\xef\xbb\xbfa\xff", "a\ufffd"), ("utf-16le", b"\xff\xfea\0\x00\xd8b\0", "a\ufffdb"),
-])
+@pytest.mark.parametrize(
+    "name, data, text",
+    [
+        ("windows-1252", b"\x80\x81\xe7", "€\x81ç"),
+        ("windows-1251", b"\x98\xc0", "\x98А"),
+        ("windows-1253", b"\xaa\xe1", "\ufffdα"),
+        ("koi8-u", b"\xae\xbe", "ўЎ"),
+        ("windows-1255", b"\xca", "\u05ba"),
+        ("windows-874", b"\x81\xa1\xff", "\x81ก\ufffd"),
+        ("iso-2022-jp", b"\x1b$BF|\x1b(I1\x1b(B!", "日ｱ!"),
+        ("replacement", b"<a href=x>", "\ufffd"),
+        ("replacement", b"", ""),
+        ("shift_jis", b"\x95\\\x85<", "表\ufffd<"),
+        ("utf-8", b"\xef\xbb\xbfa\xff", "a\ufffd"),
+        ("utf-16le", b"\xff\xfea\0\x00\xd8b\0", "a\ufffdb"),
+    ],
+)
 def test_tables_are_those_of_the_standard(name, data, text):
     assert to_text(data, name) == text
 
 
-@pytest.mark.parametrize("body, kind, has_markup, charset", [
-    (b"<?xml version='1.0' encoding='koi8-r'?><rss/>", "application/rss+xml", True, "koi8-r"),
-    (b"<?xml version='1.0' encoding='koi8-r'?><rss/>", "text/xml; charset=utf-8", True, "utf-8"),
-    (b"\n<?xml version='1.0' encoding = \"ISO-8859-1\"?><rss/>", "", True, "windows-1252"),
-    (b"<?xml version='1.0' encoding='koi8-r'?><html><meta charset=gbk>", "text/html", True, "gbk"),
-    (b"<?xml version='1.0' encoding='koi8-r'?><html><meta charset=gbk>", "application/xhtml+xml", True, "koi8-r"),
-    (b"<?xml version='1.0' encoding='fantasy'?><html><meta charset=gbk>", "application/xhtml+xml", True, "gbk"),
-    (b"<?xml version='1.0' encoding='utf-16'?><a/>", "text/xml", True, "utf-8"),
-    (b"<?xml version='1.0'?><a encoding='koi8-r'/>", "text/xml", True, "utf-8"),
-    ("<?xml version='1.0'?><a/>".encode("utf-16le"), "text/xml", True, "utf-16le"),
-    ("<?xml version='1.0'?><a/>".encode("utf-16be"), "text/html", True, "utf-16be"),
-    (b'@charset "koi8-r"; a{}', "text/css", False, "koi8-r"), (b'@charset "koi8-r"; a{}', "text/plain", False, "utf-8"),
-    (b' @charset "koi8-r"; a{}', "text/css", False, "utf-8"), (b"@charset koi8-r;", "text/css", False, "utf-8"),
-    (b"<meta charset=koi8-r>", "text/plain", False, "utf-8"), (b"<meta charset=x-user-defined>", "text/html", True, "windows-1252"),
-    (b"", "text/html; charset=", True, "utf-8"), (b"\xff", "text/html; charset=\ud800", True, "windows-1252"),
-])
+@pytest.mark.parametrize(
+    "body, kind, has_markup, charset",
+    [
+        (b"<?xml version='1.0' encoding='koi8-r'?><rss/>", "application/rss+xml", True, "koi8-r"),
+        (b"<?xml version='1.0' encoding='koi8-r'?><rss/>", "text/xml; charset=utf-8", True, "utf-8"),
+        (b"\n<?xml version='1.0' encoding = \"ISO-8859-1\"?><rss/>", "", True, "windows-1252"),
+        (b"<?xml version='1.0' encoding='koi8-r'?><html><meta charset=gbk>", "text/html", True, "gbk"),
+        (b"<?xml version='1.0' encoding='koi8-r'?><html><meta charset=gbk>", "application/xhtml+xml", True, "koi8-r"),
+        (b"<?xml version='1.0' encoding='fantasy'?><html><meta charset=gbk>", "application/xhtml+xml", True, "gbk"),
+        (b"<?xml version='1.0' encoding='utf-16'?><a/>", "text/xml", True, "utf-8"),
+        (b"<?xml version='1.0'?><a encoding='koi8-r'/>", "text/xml", True, "utf-8"),
+        ("<?xml version='1.0'?><a/>".encode("utf-16le"), "text/xml", True, "utf-16le"),
+        ("<?xml version='1.0'?><a/>".encode("utf-16be"), "text/html", True, "utf-16be"),
+        (b'@charset "koi8-r"; a{}', "text/css", False, "koi8-r"),
+        (b'@charset "koi8-r"; a{}', "text/plain", False, "utf-8"),
+        (b' @charset "koi8-r"; a{}', "text/css", False, "utf-8"),
+        (b"@charset koi8-r;", "text/css", False, "utf-8"),
+        (b"<meta charset=koi8-r>", "text/plain", False, "utf-8"),
+        (b"<meta charset=x-user-defined>", "text/html", True, "windows-1252"),
+        (b"", "text/html; charset=", True, "utf-8"),
+        (b"\xff", "text/html; charset=\ud800", True, "windows-1252"),
+    ],
+)
 def test_declarations(body, kind, has_markup, charset):
     assert choose_charset(body, kind, has_markup=has_markup) == charset
 
 
 @pytest.mark.parametrize("text, charset", LANGUAGES)
 def test_what_is_not_declared_is_detected(text, charset):
-    page = f"<!doctype html><title>x</title><script>var a = 1;</script><p class='a'>{text * 3}<a href='/x'>{text * 5}</a>"
+    page = (
+        f"<!doctype html><title>x</title><script>var a = 1;</script><p class='a'>{text * 3}<a href='/x'>{text * 5}</a>"
+    )
     assert choose_charset(page.encode(CODECS.get(charset, charset)), "text/html", has_markup=True) == charset
 
 
-@pytest.mark.parametrize("body", [
-    b"", b"abc", b"\xe7\xe3", b"S\xe3o Paulo \xe9 grande", b"\xff" * 3, bytes(range(256)) * 20, b"a\xe9" * 10_000, b"<\xe9" * 100_000,
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"abc",
+        b"\xe7\xe3",
+        b"S\xe3o Paulo \xe9 grande",
+        b"\xff" * 3,
+        bytes(range(256)) * 20,
+        b"a\xe9" * 10_000,
+        b"<\xe9" * 100_000,
+    ],
+)
 def test_without_evidence_it_is_windows_1252(body):
     assert detect_charset(body) == "windows-1252"
 
 
-@pytest.mark.parametrize("body", [
-    b"\xe9" + b"<" * 1_000_000, b"\xe0\xe1\xe2\xe3 " * 300_000, b"\x81\x30" * 500_000, b"<p \xe9\xe9\xe9\xe9>" * 100_000,
-], ids=["open tags", "words", "four bytes", "tags"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\xe9" + b"<" * 1_000_000,
+        b"\xe0\xe1\xe2\xe3 " * 300_000,
+        b"\x81\x30" * 500_000,
+        b"<p \xe9\xe9\xe9\xe9>" * 100_000,
+    ],
+    ids=["open tags", "words", "four bytes", "tags"],
+)
 def test_detection_takes_milliseconds(body):
     detect_charset(RUSSIAN.encode("koi8-r"))  # chardet reads its models at its first answer
     began = time.process_time()
@@ -151,15 +212,30 @@ def test_detection_takes_milliseconds(body):
     assert time.process_time() - began < DETECTION_MAX_S
 
 
-@pytest.mark.parametrize("text, charset, expected", [
-    ("/ç?q=ação#ç", "windows-1252", "/ç?q=a%E7%E3o#ç"), ("?q=ação", "utf-8", "?q=ação"), ("?q=ação", "utf-16le", "?q=ação"),
-    ("?q=ação", "replacement", "?q=ação"), ("/a?b=c", "koi8-r", "/a?b=c"), ("/ç", "windows-1252", "/ç"), ("#?ç", "windows-1252", "#?ç"),
-    ("?x=%E7&y=ç'<", "windows-1252", "?x=%E7&y=%E7'<"), ("?日é", "windows-1252", "?%26%2326085%3B%E9"), ("?мир", "windows-1251", "?%EC%E8%F0"),
-    ("?мир", "koi8-r", "?%CD%C9%D2"), ("?a?é?", "windows-1252", "?a?%E9?"), ("?表", "shift_jis", "?%95\\"),
-    ("?日本x日", "iso-2022-jp", "?%1B$BF|K\\%1B(Bx%1B$BF|%1B(B"),
-    ("?日é本", "iso-2022-jp", "?%1B$BF|%1B(B%26%23233%3B%1B$BK\\%1B(B"),
-    ("?日😀", "gbk", "?%C8%D5%26%23128512%3B"), ("?😀", "gb18030", "?%949%FC6"),
-    ("?\ufffd", "windows-1253", "?%26%2365533%3B"), ("?\ud800", "euc-kr", "?%26%2355296%3B"), ("?é", "unheard of", "?%E9"),
-])
+@pytest.mark.parametrize(
+    "text, charset, expected",
+    [
+        ("/ç?q=ação#ç", "windows-1252", "/ç?q=a%E7%E3o#ç"),
+        ("?q=ação", "utf-8", "?q=ação"),
+        ("?q=ação", "utf-16le", "?q=ação"),
+        ("?q=ação", "replacement", "?q=ação"),
+        ("/a?b=c", "koi8-r", "/a?b=c"),
+        ("/ç", "windows-1252", "/ç"),
+        ("#?ç", "windows-1252", "#?ç"),
+        ("?x=%E7&y=ç'<", "windows-1252", "?x=%E7&y=%E7'<"),
+        ("?日é", "windows-1252", "?%26%2326085%3B%E9"),
+        ("?мир", "windows-1251", "?%EC%E8%F0"),
+        ("?мир", "koi8-r", "?%CD%C9%D2"),
+        ("?a?é?", "windows-1252", "?a?%E9?"),
+        ("?表", "shift_jis", "?%95\\"),
+        ("?日本x日", "iso-2022-jp", "?%1B$BF|K\\%1B(Bx%1B$BF|%1B(B"),
+        ("?日é本", "iso-2022-jp", "?%1B$BF|%1B(B%26%23233%3B%1B$BK\\%1B(B"),
+        ("?日😀", "gbk", "?%C8%D5%26%23128512%3B"),
+        ("?😀", "gb18030", "?%949%FC6"),
+        ("?\ufffd", "windows-1253", "?%26%2365533%3B"),
+        ("?\ud800", "euc-kr", "?%26%2355296%3B"),
+        ("?é", "unheard of", "?%E9"),
+    ],
+)
 def test_the_query_of_a_link_is_in_the_charset_of_the_page(text, charset, expected):
     assert to_page_query(text, charset) == expected

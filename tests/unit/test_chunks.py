@@ -14,15 +14,32 @@ from stages.extractor import chunks
 from stages.extractor.chunks import Chunk, cut_file
 from storage.errors import Damaged
 from storage.frames import (
-    DICTIONARY_FRAME_MAGIC, ZSTD_MAGIC, Broken, Gzip, Members, TooLong, Torn, Zstd, frame_end, gzip_end, skippable, train_dictionary,
+    DICTIONARY_FRAME_MAGIC,
+    ZSTD_MAGIC,
+    Broken,
+    Gzip,
+    Members,
+    TooLong,
+    Torn,
+    Zstd,
+    frame_end,
+    gzip_end,
+    skippable,
+    train_dictionary,
 )
 
 LEVELS = (-5, 1, 3, 9, 19, 22)
-DICTIONARY = train_dictionary([f"WARC/1.1\r\nnumber: {number} {number ** 3}\r\n".encode() * 5 for number in range(2000)], 4096)
+DICTIONARY = train_dictionary(
+    [f"WARC/1.1\r\nnumber: {number} {number**3}\r\n".encode() * 5 for number in range(2000)], 4096
+)
 CONTENTS = st.one_of(
     st.binary(max_size=300),
-    st.tuples(st.binary(min_size=1, max_size=40), st.integers(0, 20_000)).map(lambda pair: pair[0] * pair[1]),  # runs, more blocks than one
-    st.tuples(st.randoms(use_true_random=False), st.integers(0, 400_000)).map(lambda pair: pair[0].randbytes(pair[1])),  # raw blocks
+    st.tuples(st.binary(min_size=1, max_size=40), st.integers(0, 20_000)).map(
+        lambda pair: pair[0] * pair[1]
+    ),  # runs, more blocks than one
+    st.tuples(st.randoms(use_true_random=False), st.integers(0, 400_000)).map(
+        lambda pair: pair[0].randbytes(pair[1])
+    ),  # raw blocks
 )
 
 
@@ -35,14 +52,31 @@ def decoded_end(data: bytes, start: int, dictionary: bytes | None = None) -> int
 
 
 @settings(max_examples=80, deadline=None)
-@given(CONTENTS, st.sampled_from(LEVELS), st.booleans(), st.booleans(), st.sampled_from((None, DICTIONARY)), st.booleans(), st.binary(max_size=20))
+@given(
+    CONTENTS,
+    st.sampled_from(LEVELS),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from((None, DICTIONARY)),
+    st.booleans(),
+    st.binary(max_size=20),
+)
 def test_a_frame_ends_where_its_decoder_says(content, level, has_checksum, has_size, dictionary, in_pieces, rest):
     loaded = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
-    compressor = zstandard.ZstdCompressor(level=level, write_checksum=has_checksum, write_content_size=has_size, dict_data=loaded)
+    compressor = zstandard.ZstdCompressor(
+        level=level, write_checksum=has_checksum, write_content_size=has_size, dict_data=loaded
+    )
     if in_pieces:  # without a size, and with a block for each piece
         stream = compressor.compressobj()
-        pieces = [content[start:start + 1 + len(content) // 3] for start in range(0, len(content), 1 + len(content) // 3)]
-        frame = b"".join([*(stream.compress(piece) + stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK) for piece in pieces), stream.flush()])
+        pieces = [
+            content[start : start + 1 + len(content) // 3] for start in range(0, len(content), 1 + len(content) // 3)
+        ]
+        frame = b"".join(
+            [
+                *(stream.compress(piece) + stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK) for piece in pieces),
+                stream.flush(),
+            ]
+        )
     else:
         frame = compressor.compress(content)
     data = b"before" + frame + rest
@@ -53,13 +87,25 @@ def test_a_frame_ends_where_its_decoder_says(content, level, has_checksum, has_s
                 frame_end(memoryview(data)[:cut], 6)
 
 
-@pytest.mark.parametrize("blocks", [
-    b"\x03\x00\x00" + b"a",  # a last run of length 0
-    (3 | 5 << 3).to_bytes(3, "little") + b"a",
-    (5 << 3).to_bytes(3, "little") + b"hello" + (1 | 2 << 3).to_bytes(3, "little") + b"!!",  # raw blocks
-    (2 | 100_000 << 3).to_bytes(3, "little") + b"z" + (1).to_bytes(3, "little"),  # a run, and nothing
-])
-@pytest.mark.parametrize("header", [b"\x20\x10", b"\x60\x10\x00", b"\x80\x58\x00\x00\x10\x00", b"\xc0\x58" + (4096).to_bytes(8, "little"), b"\x00\x58"])
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        b"\x03\x00\x00" + b"a",  # a last run of length 0
+        (3 | 5 << 3).to_bytes(3, "little") + b"a",
+        (5 << 3).to_bytes(3, "little") + b"hello" + (1 | 2 << 3).to_bytes(3, "little") + b"!!",  # raw blocks
+        (2 | 100_000 << 3).to_bytes(3, "little") + b"z" + (1).to_bytes(3, "little"),  # a run, and nothing
+    ],
+)
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"\x20\x10",
+        b"\x60\x10\x00",
+        b"\x80\x58\x00\x00\x10\x00",
+        b"\xc0\x58" + (4096).to_bytes(8, "little"),
+        b"\x00\x58",
+    ],
+)
 def test_frames_made_by_hand(blocks, header):
     """Each form of header (RFC 8878 3.1.1.1): one segment or a window, sizes of 0, 1, 2, 4 and 8 bytes; raw and run blocks."""
     data = ZSTD_MAGIC + header + blocks
@@ -101,7 +147,9 @@ def test_a_bomb_is_passed_without_being_kept():
 
 
 def record(number: int, size: int = 40) -> bytes:
-    return warc.encode_record("resource", [("WARC-Target-URI", f"http://a.example/{number}")], bytes([number % 256]) * size)
+    return warc.encode_record(
+        "resource", [("WARC-Target-URI", f"http://a.example/{number}")], bytes([number % 256]) * size
+    )
 
 
 def write(path, *pieces: bytes):
@@ -139,7 +187,10 @@ def read_serially(path) -> tuple[list[tuple[int, str]], Damaged | None]:
 
 
 @pytest.mark.parametrize("compressor", [Zstd(), Zstd(3, DICTIONARY), Gzip()], ids=["zstd", "dictionary", "gzip"])
-@pytest.mark.parametrize("records_max, bytes_max, number", [(128, 4 << 20, 300), (1, 4 << 20, 5), (7, 4 << 20, 30), (128, 1, 5), (3, 4 << 20, 0), (3, 4 << 20, 3)])
+@pytest.mark.parametrize(
+    "records_max, bytes_max, number",
+    [(128, 4 << 20, 300), (1, 4 << 20, 5), (7, 4 << 20, 30), (128, 1, 5), (3, 4 << 20, 0), (3, 4 << 20, 3)],
+)
 def test_chunks_hold_each_record_once(tmp_path, monkeypatch, compressor, records_max, bytes_max, number):
     monkeypatch.setattr(chunks, "CHUNK_RECORDS", records_max)
     monkeypatch.setattr(chunks, "CHUNK_BYTES", bytes_max)
@@ -152,10 +203,26 @@ def test_chunks_hold_each_record_once(tmp_path, monkeypatch, compressor, records
 def test_frames_of_others_between_records(tmp_path, monkeypatch):
     monkeypatch.setattr(chunks, "CHUNK_RECORDS", 2)
     pack, note = Zstd().compress, skippable(b"a note")
-    path = write(tmp_path / "a", note, pack(record(0)), note, note, pack(record(1)), note, pack(record(2)), pack(record(3)), note, pack(record(4)), note, note)
+    path = write(
+        tmp_path / "a",
+        note,
+        pack(record(0)),
+        note,
+        note,
+        pack(record(1)),
+        note,
+        pack(record(2)),
+        pack(record(3)),
+        note,
+        pack(record(4)),
+        note,
+        note,
+    )
     assert read_all(path, list(cut_file(path, "a"))) == read_serially(path)
     assert len(read_serially(path)[0]) == 5
-    second = write(tmp_path / "b", Zstd().compress(record(0)), skippable(b"again", DICTIONARY_FRAME_MAGIC), pack(record(1)))
+    second = write(
+        tmp_path / "b", Zstd().compress(record(0)), skippable(b"again", DICTIONARY_FRAME_MAGIC), pack(record(1))
+    )
     found, damage = read_all(second, list(cut_file(second, "b")))
     assert len(found) == 1 and "second dictionary" in str(damage)
 
@@ -189,7 +256,7 @@ def test_a_byte_that_is_wrong(tmp_path_factory, data):
 
 
 def test_no_file_and_no_chunks(tmp_path):
-    gone, = cut_file(tmp_path / "gone", "gone")
+    (gone,) = cut_file(tmp_path / "gone", "gone")
     assert gone.start == gone.end == 0 and "found none" in str(Damaged(*gone.damage))
     assert list(cut_file(write(tmp_path / "empty"), "empty")) == []
     assert list(cut_file(write(tmp_path / "note", skippable(b"nothing else")), "note")) == []
@@ -199,8 +266,15 @@ def test_the_head_of_a_record(tmp_path, monkeypatch):
     """No more of it is read than asked for, and it ends where it ends."""
     monkeypatch.setattr(warc, "HEAD_MAX_BYTES", 1000)
     for compressor in (Zstd(), Zstd(3, DICTIONARY), Gzip()):
-        path = write(tmp_path / "a", compressor.opening, compressor.compress(record(0, 5_000_000)), compressor.compress(record(1)))
+        path = write(
+            tmp_path / "a",
+            compressor.opening,
+            compressor.compress(record(0, 5_000_000)),
+            compressor.compress(record(1)),
+        )
         whole = list(PageReader(path).records())
         heads = list(PageReader(path).heads())
-        assert [(head.url, head.offset, head.length) for head in heads] == [(one.url, one.offset, one.length) for one in whole]
+        assert [(head.url, head.offset, head.length) for head in heads] == [
+            (one.url, one.offset, one.length) for one in whole
+        ]
         assert 0 < len(heads[0].block) < 1000 and heads[1].block == whole[1].block

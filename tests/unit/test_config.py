@@ -22,30 +22,39 @@ def test_overrides(tmp_path):
     assert load(tmp_path, "", ['scope.accept_suffixes=["br"]']).scope.accept_suffixes == ("br",)
 
 
-@pytest.mark.parametrize("text, words", [
-    ("[fetcher]\ndelay = 3", "[fetcher] delay: no such key; did you mean delay_s?"),
-    ("[fetcher]\ncontct = 'a@b'", "[fetcher] contct: no such key; did you mean contact?"),
-    ("[scope]\ncontact = 'a@b'", "[scope] contact: no such key; did you mean fetcher.contact?"),
-    ("contact = 'a@b'", "[contact] is no section; did you mean fetcher.contact?"),
-    ("[fetch]\ndelay_s = 3", "[fetch] is no section; did you mean fetcher?"),
-    ("[xyzzy]\ndelay_s = 3", "[xyzzy] is no section; expected one of blocks, scheduler"),
-    ("[blocks]\nxyzzy = 3", "[blocks] xyzzy: no such key; expected one of first, servers_max"),
-    ("[fetcher]\ndelay_s = 'x'", "[fetcher] delay_s: expected a number, found 'x'"),
-    ("[fetcher]\ndelay_s = true", "expected a number"),
-    ("[fetcher]\ndelay_s = nan", "expected a number"),
-    ("[fetcher]\ndelay_s = inf", "expected 0 to"),
-    ("[blocks]\nfirst = 0", "expected 1 to"),
-    ("[blocks]\nfirst = 2.5", "expected a whole number"),
-    ("[scope]\naccept_suffixes = 'br'", "expected a list of strings"),
-    ("[scope]\naccept_suffixes = [1]", "expected a list of strings"),
-    ("[fetcher]\nwarc_compression = 'lz4'", "expected one of"),
-    ("[fetcher]\nallow_private_addresses = 1", "expected true or false"),
-    ("fetcher = 3", "expected a table"),
-    ("[fetcher", "expected TOML"),
-    ("[verifier]\nprescheduled_max = 5", "verifier.prescheduled_refill = 10 must not be above verifier.prescheduled_max = 5"),
-    ("[fetcher]\nconnect_timeout_s = 100", "must not be above fetcher.total_timeout_s"),
-    ("[fetcher]\ndelay_s = 30\ncycle_max_s = 20", "fetcher.delay_s = 30.0 must not be above fetcher.cycle_max_s = 20.0"),
-])
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("[fetcher]\ndelay = 3", "[fetcher] delay: no such key; did you mean delay_s?"),
+        ("[fetcher]\ncontct = 'a@b'", "[fetcher] contct: no such key; did you mean contact?"),
+        ("[scope]\ncontact = 'a@b'", "[scope] contact: no such key; did you mean fetcher.contact?"),
+        ("contact = 'a@b'", "[contact] is no section; did you mean fetcher.contact?"),
+        ("[fetch]\ndelay_s = 3", "[fetch] is no section; did you mean fetcher?"),
+        ("[xyzzy]\ndelay_s = 3", "[xyzzy] is no section; expected one of blocks, scheduler"),
+        ("[blocks]\nxyzzy = 3", "[blocks] xyzzy: no such key; expected one of first, servers_max"),
+        ("[fetcher]\ndelay_s = 'x'", "[fetcher] delay_s: expected a number, found 'x'"),
+        ("[fetcher]\ndelay_s = true", "expected a number"),
+        ("[fetcher]\ndelay_s = nan", "expected a number"),
+        ("[fetcher]\ndelay_s = inf", "expected 0 to"),
+        ("[blocks]\nfirst = 0", "expected 1 to"),
+        ("[blocks]\nfirst = 2.5", "expected a whole number"),
+        ("[scope]\naccept_suffixes = 'br'", "expected a list of strings"),
+        ("[scope]\naccept_suffixes = [1]", "expected a list of strings"),
+        ("[fetcher]\nwarc_compression = 'lz4'", "expected one of"),
+        ("[fetcher]\nallow_private_addresses = 1", "expected true or false"),
+        ("fetcher = 3", "expected a table"),
+        ("[fetcher", "expected TOML"),
+        (
+            "[verifier]\nprescheduled_max = 5",
+            "verifier.prescheduled_refill = 10 must not be above verifier.prescheduled_max = 5",
+        ),
+        ("[fetcher]\nconnect_timeout_s = 100", "must not be above fetcher.total_timeout_s"),
+        (
+            "[fetcher]\ndelay_s = 30\ncycle_max_s = 20",
+            "fetcher.delay_s = 30.0 must not be above fetcher.cycle_max_s = 20.0",
+        ),
+    ],
+)
 def test_mistakes_name_the_key(tmp_path, text, words):
     with pytest.raises(BadConfiguration) as caught:
         load(tmp_path, text)

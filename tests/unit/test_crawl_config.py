@@ -22,19 +22,26 @@ TEXTS = st.text(st.characters(blacklist_categories=("Cs",)), max_size=20)
 
 
 def test_every_key_is_written_and_read_again(tmp_path):
-    config = replace(Config(), fetcher=Fetcher(delay_s=0.1, hosts_file="/etc/h\x7f\"\\\x00ost\N{GRINNING FACE}"), scope=Scope(
-        accept_suffixes=("br",), reject_domains=tuple(f"d{number}.test" for number in range(500))))
+    config = replace(
+        Config(),
+        fetcher=Fetcher(delay_s=0.1, hosts_file='/etc/h\x7f"\\\x00ost\N{GRINNING FACE}'),
+        scope=Scope(accept_suffixes=("br",), reject_domains=tuple(f"d{number}.test" for number in range(500))),
+    )
     write_crawl_config(tmp_path, config)
     assert read_crawl_config(tmp_path) == config
     text = (tmp_path / names.CONFIGURATION).read_text()
     tables = tomllib.loads(text)
-    assert {section: set(table) for section, table in tables.items()} == {section: set(table) for section, table in asdict(config).items()}
+    assert {section: set(table) for section, table in tables.items()} == {
+        section: set(table) for section, table in asdict(config).items()
+    }
     assert max(map(len, text.splitlines())) <= 120 and not list(tmp_path.glob(".aside*"))
 
 
 @given(st.lists(TEXTS.filter(str.strip), max_size=5), TEXTS)
 def test_any_text_is_read_again(terms, name):
-    config = replace(Config(), fetcher=Fetcher(hosts_file=f"/a{name}".rstrip("/.")), scope=Scope(reject_terms=tuple(terms)))
+    config = replace(
+        Config(), fetcher=Fetcher(hosts_file=f"/a{name}".rstrip("/.")), scope=Scope(reject_terms=tuple(terms))
+    )
     read = configuration.parse(encode_config(config, Path("/crawl")), Path("/crawl/configuration.toml"))
     assert read.scope.reject_terms == config.scope.reject_terms
     assert read.fetcher.hosts_file == os.path.abspath(config.fetcher.hosts_file)
@@ -46,7 +53,13 @@ def test_a_file_that_was_cut_or_changed_is_refused(tmp_path):
     path = tmp_path / names.CONFIGURATION
     whole = path.read_bytes()
     broken = [whole[:length] for length in range(0, len(whole) - 1, 97)] + [
-        whole.replace(b'["br"]', b'["cr"]'), whole.replace(b"check", b"chuck"), b"\xff" * 100, b"[" * 100_000, b"# check \n", b"\0"]
+        whole.replace(b'["br"]', b'["cr"]'),
+        whole.replace(b"check", b"chuck"),
+        b"\xff" * 100,
+        b"[" * 100_000,
+        b"# check \n",
+        b"\0",
+    ]
     for content in broken:
         path.write_bytes(content)
         with pytest.raises(BadConfiguration) as caught:
@@ -54,15 +67,29 @@ def test_a_file_that_was_cut_or_changed_is_refused(tmp_path):
         assert str(path) in str(caught.value) and f"bin/run-cycle --crawl {tmp_path} --config" in str(caught.value)
 
 
-@pytest.mark.parametrize("make", [
-    lambda path: path.mkdir(), os.mkfifo, lambda path: path.symlink_to("/dev/zero"), lambda path: path.symlink_to(path.name), lambda path: None])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: path.mkdir(),
+        os.mkfifo,
+        lambda path: path.symlink_to("/dev/zero"),
+        lambda path: path.symlink_to(path.name),
+        lambda path: None,
+    ],
+)
 def test_what_is_no_file_is_refused_and_nobody_waits_for_it(tmp_path, make):
     crawl = create(tmp_path / "crawl", 1).path
     (crawl / names.CONFIGURATION).unlink()
     make(crawl / names.CONFIGURATION)
     for command in (["run-cycle"], ["seed", "http://a.test/"]):
-        refused = subprocess.run([ROOT / "bin" / command[0], "--crawl", crawl, *command[1:]], capture_output=True, text=True)
-        assert refused.returncode == 78 and str(crawl / names.CONFIGURATION) in refused.stderr and "--config FILE" in refused.stderr
+        refused = subprocess.run(
+            [ROOT / "bin" / command[0], "--crawl", crawl, *command[1:]], capture_output=True, text=True
+        )
+        assert (
+            refused.returncode == 78
+            and str(crawl / names.CONFIGURATION) in refused.stderr
+            and "--config FILE" in refused.stderr
+        )
     checked = subprocess.run([ROOT / "bin/check", "--crawl", crawl], capture_output=True, text=True)
     assert checked.returncode == 65 and "WRONG  the configuration is whole" in checked.stdout
 
@@ -73,7 +100,9 @@ def test_a_path_is_relative_to_its_file_and_one_of_set_to_the_working_folder(tmp
     (settings / "mine.toml").write_text('[fetcher]\nhosts_file = "hosts"\n')
     monkeypatch.chdir(tmp_path)
     assert configuration.load(Path("settings/mine.toml")).fetcher.hosts_file == str(settings / "hosts")
-    assert configuration.load(Path("settings/mine.toml"), ["fetcher.hosts_file=more"]).fetcher.hosts_file == str(tmp_path / "more")
+    assert configuration.load(Path("settings/mine.toml"), ["fetcher.hosts_file=more"]).fetcher.hosts_file == str(
+        tmp_path / "more"
+    )
     assert configuration.load(Path("settings/mine.toml"), ["fetcher.hosts_file="]).fetcher.hosts_file == ""
 
 
@@ -88,9 +117,18 @@ def test_a_path_inside_the_crawl_folder_moves_with_it(tmp_path):
 
 
 def test_differences_are_named_one_line_each():
-    before, after = Config(), replace(Config(), fetcher=Fetcher(delay_s=2.0, contact="a@b"), scope=Scope(
-        accept_suffixes=("br",), reject_extensions=(*Config().scope.reject_extensions[1:], "new")))
+    before, after = (
+        Config(),
+        replace(
+            Config(),
+            fetcher=Fetcher(delay_s=2.0, contact="a@b"),
+            scope=Scope(accept_suffixes=("br",), reject_extensions=(*Config().scope.reject_extensions[1:], "new")),
+        ),
+    )
     assert list(map(str, find_differences(before, after))) == [
-        'fetcher.contact: "" -> "a@b"', "fetcher.delay_s: 5.0 -> 2.0", 'scope.accept_suffixes: [] -> ["br"]',
-        'scope.reject_extensions: added ["new"], removed ["7z"]']
+        'fetcher.contact: "" -> "a@b"',
+        "fetcher.delay_s: 5.0 -> 2.0",
+        'scope.accept_suffixes: [] -> ["br"]',
+        'scope.reject_extensions: added ["new"], removed ["7z"]',
+    ]
     assert find_differences(after, after) == []

@@ -22,19 +22,21 @@ def generations(crawl: SmallCrawl, block: int) -> list[int]:
 
 def absorb_more(crawl: SmallCrawl, block: int) -> int:
     """A turn of the block, and its number."""
-    crawl.seed([f"http://s{number}.test/{crawl.books.log.length}" for number in range(20)])
+    crawl.seed([f"http://s{number}.test/{crawl.crawl_state.log.length}" for number in range(20)])
     return crawl.absorb(block)["cycle"]
 
 
 @pytest.mark.parametrize("half", [0, 1])
 @pytest.mark.parametrize("keep", [1, 2])
 def test_what_was_split_goes_once_one_half_has_had_as_many_turns(crawl, half, keep):
-    parent, = generations(crawl, 0)
+    (parent,) = generations(crawl, 0)
     split = crawl.grow(0)["cycle"]
     turns = []
     for _ in range(keep):
         crawl.delete(keep)
-        assert parent in generations(crawl, 0) and generations(crawl, 0)[-1] == max([split, *(turns if half == 0 else [])])
+        assert parent in generations(crawl, 0) and generations(crawl, 0)[-1] == max(
+            [split, *(turns if half == 0 else [])]
+        )
         turns.append(absorb_more(crawl, half))
     crawl.delete(keep)
     assert parent not in generations(crawl, 0)
@@ -43,7 +45,7 @@ def test_what_was_split_goes_once_one_half_has_had_as_many_turns(crawl, half, ke
 
 
 def test_where_nothing_is_kept_it_goes_at_once(crawl):
-    parent, = generations(crawl, 0)
+    (parent,) = generations(crawl, 0)
     split = crawl.grow(0)["cycle"]
     crawl.delete(0)
     assert generations(crawl, 0) == generations(crawl, 1) == [split] != [parent]

@@ -5,11 +5,21 @@ from dataclasses import replace
 
 import pytest
 
-from contract.trouble import BROKEN, READER_BOUND
+from contract.trouble import BROKEN
 from stages.extractor.document import DATA, DOCUMENT, TEXT, Document
 from stages.extractor.documents import doc, office, pdf, swf
 from tests.sample_documents import (
-    constant_pool, get_url, make_compound, make_docx, make_pdf, make_swf, make_zip, relationships, summary, swf_tag, uri,
+    constant_pool,
+    get_url,
+    make_compound,
+    make_docx,
+    make_pdf,
+    make_swf,
+    make_zip,
+    relationships,
+    summary,
+    swf_tag,
+    uri,
 )
 
 SUMMARY = "\x05SummaryInformation"
@@ -25,8 +35,10 @@ def targets(document: Document) -> list[str]:
 
 
 SAMPLES = {
-    pdf: make_pdf(b"text", annotations=(uri(b"http://a.example/"),)), office: make_docx("http://a.example/"),
-    doc: make_compound({"WordDocument": b'HYPERLINK "http://a.example/"'}), swf: make_swf((12, get_url(b"http://a.example/"))),
+    pdf: make_pdf(b"text", annotations=(uri(b"http://a.example/"),)),
+    office: make_docx("http://a.example/"),
+    doc: make_compound({"WordDocument": b'HYPERLINK "http://a.example/"'}),
+    swf: make_swf((12, get_url(b"http://a.example/"))),
 }
 
 
@@ -42,16 +54,24 @@ def test_each_reader_knows_its_own_and_no_other(module):
 
 def test_pdf_gives_annotations_urls_in_text_title_and_text():
     content = make_pdf(
-        b"See http://text.example/a?b=1 and www.plain.example, or write to me@mail.example", b"http://second.example/",
+        b"See http://text.example/a?b=1 and www.plain.example, or write to me@mail.example",
+        b"http://second.example/",
         annotations=(
-            uri(b"http://link.example/x"), uri(b"other.html"), uri(b"http://a.example/\351"), b"<< /S /GoTo /D [4 0 R /Fit] >>",
+            uri(b"http://link.example/x"),
+            uri(b"other.html"),
+            uri(b"http://a.example/\351"),
+            b"<< /S /GoTo /D [4 0 R /Fit] >>",
         ),
         title=b"The  title",
     )
     read = pdf.read(content, "")
     assert links(read) == [
-        (DOCUMENT, "http://link.example/x"), (DOCUMENT, "other.html"), (DOCUMENT, "http://a.example/\xe9"),
-        (TEXT, "http://text.example/a?b=1"), (TEXT, "http://www.plain.example"), (TEXT, "http://second.example/"),
+        (DOCUMENT, "http://link.example/x"),
+        (DOCUMENT, "other.html"),
+        (DOCUMENT, "http://a.example/\xe9"),
+        (TEXT, "http://text.example/a?b=1"),
+        (TEXT, "http://www.plain.example"),
+        (TEXT, "http://second.example/"),
     ]
     assert read.title == "The title"
     assert read.text.startswith("See http://text.example/a?b=1 and") and read.text.endswith("\nhttp://second.example/")
@@ -70,8 +90,13 @@ def test_pdf_after_junk_is_known_by_its_header():
 def test_pdf_that_is_cut_off_or_locked_gives_nothing():
     content = make_pdf(b"text", annotations=(uri(b"http://a.example/"),))
     assert pdf.read(content[:-60], "") == Document(trouble=BROKEN)
-    locked = b"/Encrypt << /Filter /Standard /V 1 /R 2 /O <%s> /U <%s> /P -4 >> /ID [<00><00>]" % (b"00" * 32, b"11" * 32)
-    assert pdf.read(make_pdf(b"text", annotations=(uri(b"http://a.example/"),), extra=locked), "") == Document(trouble=BROKEN)
+    locked = b"/Encrypt << /Filter /Standard /V 1 /R 2 /O <%s> /U <%s> /P -4 >> /ID [<00><00>]" % (
+        b"00" * 32,
+        b"11" * 32,
+    )
+    assert pdf.read(make_pdf(b"text", annotations=(uri(b"http://a.example/"),), extra=locked), "") == Document(
+        trouble=BROKEN
+    )
 
 
 def test_pdf_has_bounds_of_pages_and_links(monkeypatch):
@@ -85,12 +110,13 @@ def test_pdf_has_bounds_of_pages_and_links(monkeypatch):
 def test_docx_gives_hyperlinks_fields_title_and_text():
     body = (
         "<w:p><w:r><w:t>Hel</w:t></w:r><w:r><w:t>lo</w:t></w:r></w:p>"
-        "<w:p><w:fldChar/><w:instrText> HYPERLINK \"http://field.</w:instrText><w:instrText>example/\"</w:instrText><w:fldChar/><w:t>world</w:t></w:p>"
+        '<w:p><w:fldChar/><w:instrText> HYPERLINK "http://field.</w:instrText><w:instrText>example/"</w:instrText><w:fldChar/><w:t>world</w:t></w:p>'
         "<w:fldSimple w:instr='HYPERLINK \"http://simple.example/\"'/>"
     )
     read = office.read(make_docx("http://x.example/?a=1&amp;b=2", "page.html", title=" A\n title ", body=body), "")
     assert links(read) == [
-        (DOCUMENT, text) for text in ("http://x.example/?a=1&b=2", "page.html", "http://field.example/", "http://simple.example/")
+        (DOCUMENT, text)
+        for text in ("http://x.example/?a=1&b=2", "page.html", "http://field.example/", "http://simple.example/")
     ]
     assert read.title == "A title" and read.text == "Hello world"
 
@@ -116,11 +142,14 @@ def test_odt_gives_links_of_its_text_and_shapes():
         '<draw:a xlink:href="http://shape.example/"><draw:frame/></draw:a>'
         '<presentation:event-listener xlink:href="http://click.example/"/>'
     )
-    content = make_zip({
-        "mimetype": "application/vnd.oasis.opendocument.text",
-        "content.xml": f"<office:document><office:styles>none</office:styles><office:body>{body}</office:body></office:document>",
-        "meta.xml": "<office:document-meta><office:meta><dc:title>Um título</dc:title></office:meta></office:document-meta>",
-    }, zipfile.ZIP_STORED)
+    content = make_zip(
+        {
+            "mimetype": "application/vnd.oasis.opendocument.text",
+            "content.xml": f"<office:document><office:styles>none</office:styles><office:body>{body}</office:body></office:document>",
+            "meta.xml": "<office:document-meta><office:meta><dc:title>Um título</dc:title></office:meta></office:document-meta>",
+        },
+        zipfile.ZIP_STORED,
+    )
     read = office.read(content, "")
     assert office.looks_like(content[:1024])
     assert targets(read) == ["http://a.example/", "beside.odt", "http://shape.example/", "http://click.example/"]
@@ -132,10 +161,13 @@ def test_epub_gives_links_that_leave_the_book():
         '<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.1//EN" "http://www.w3.org/TR/xhtml11/DTD/xhtml11.dtd">'
         '<html><head><title>no</title></head><body><p>One&nbsp;</p><a href="http://a.example/">x</a><a href="two.xhtml#b">y</a></body></html>'
     )
-    content = make_zip({
-        "META-INF/container.xml": "<container/>", "OEBPS/book.opf": "<package><dc:title>A book</dc:title></package>",
-        "OEBPS/one.xhtml": chapter,
-    })
+    content = make_zip(
+        {
+            "META-INF/container.xml": "<container/>",
+            "OEBPS/book.opf": "<package><dc:title>A book</dc:title></package>",
+            "OEBPS/one.xhtml": chapter,
+        }
+    )
     read = office.read(content, "")
     assert office.looks_like(content[:1024]) and not office.looks_like(make_zip({"META-INF/MANIFEST.MF": ""})[:1024])
     assert (read.title, targets(read), read.text) == ("A book", ["http://a.example/"], "One xy")
@@ -147,28 +179,41 @@ def test_parts_in_utf_16_and_broken_parts():
         "word/_rels/wide.rels": relationships("http://wide.example/").replace("UTF-8", "UTF-16").encode("utf-16"),
         "word/_rels/odd.rels": relationships("http://odd.example/").replace("UTF-8", "no-such-charset"),
     }
-    assert targets(office.read(make_zip(parts), "")) == ["http://before.example/", "http://wide.example/", "http://odd.example/"]
+    assert targets(office.read(make_zip(parts), "")) == [
+        "http://before.example/",
+        "http://wide.example/",
+        "http://odd.example/",
+    ]
 
 
 def test_a_zip_file_that_is_cut_off_gives_its_whole_entries():
-    content = make_zip({
-        "[Content_Types].xml": "<Types/>", "word/_rels/document.xml.rels": relationships("http://a.example/"),
-        "word/_rels/header.xml.rels": relationships("http://b.example/"), "word/media/x": bytes(9999),
-    })
-    read = office.read(content[:content.index(b"PK\x01\x02")], "")
+    content = make_zip(
+        {
+            "[Content_Types].xml": "<Types/>",
+            "word/_rels/document.xml.rels": relationships("http://a.example/"),
+            "word/_rels/header.xml.rels": relationships("http://b.example/"),
+            "word/media/x": bytes(9999),
+        }
+    )
+    read = office.read(content[: content.index(b"PK\x01\x02")], "")
     assert (targets(read), read.trouble) == (["http://a.example/", "http://b.example/"], BROKEN)
-    half = content[:content.index(b"word/_rels") + 150]
+    half = content[: content.index(b"word/_rels") + 150]
     assert office.read(half, "") == Document(trouble=BROKEN)
 
 
 WORD = (
-    b"x" * 500 + '\x13 HYPERLINK "http://wide.example/ção" \x14click\x15'.encode("utf-16-le")
+    b"x" * 500
+    + '\x13 HYPERLINK "http://wide.example/ção" \x14click\x15'.encode("utf-16-le")
     + b'\x13 HYPERLINK "http://narrow.example/a" \\t "_blank" \x14 and http://text.example/b_(c), (http://text.example/d).\r'
-    + "https://wide-text.example/x.".encode("utf-16-le") + b"\0http://schemas.example/name HYPERLINK \\l \"here\""
+    + "https://wide-text.example/x.".encode("utf-16-le")
+    + b'\0http://schemas.example/name HYPERLINK \\l "here"'
 )
 IN_WORD = [
-    (DOCUMENT, "http://narrow.example/a"), (DOCUMENT, "http://wide.example/ção"), (TEXT, "http://text.example/b_(c)"),
-    (TEXT, "http://text.example/d"), (TEXT, "https://wide-text.example/x"),
+    (DOCUMENT, "http://narrow.example/a"),
+    (DOCUMENT, "http://wide.example/ção"),
+    (TEXT, "http://text.example/b_(c)"),
+    (TEXT, "http://text.example/d"),
+    (TEXT, "https://wide-text.example/x"),
 ]
 
 
@@ -181,9 +226,15 @@ def test_word_97_gives_fields_urls_and_title(length, backwards):
     assert links(read) == IN_WORD and read.title == "Título"
 
 
-@pytest.mark.parametrize("title, codepage, expected", [
-    ("Тест".encode("cp1251"), 1251, "Тест"), ("é".encode(), 65001, "é"), (b"plain\0rest", 4242, "plain"), (b"", 1252, ""),
-])
+@pytest.mark.parametrize(
+    "title, codepage, expected",
+    [
+        ("Тест".encode("cp1251"), 1251, "Тест"),
+        ("é".encode(), 65001, "é"),
+        (b"plain\0rest", 4242, "plain"),
+        (b"", 1252, ""),
+    ],
+)
 def test_titles_of_compound_files_have_a_codepage(title, codepage, expected):
     assert doc.read(make_compound({SUMMARY: summary(title, codepage)}), "").title == expected
 
@@ -194,7 +245,9 @@ def test_a_compound_file_that_is_cut_off_is_searched_as_it_lies():
 
 
 ACTIONS = (
-    get_url(b"http://a.example/") + get_url(b"page.html", b"") + get_url(b"FSCommand:quit")
+    get_url(b"http://a.example/")
+    + get_url(b"page.html", b"")
+    + get_url(b"FSCommand:quit")
     + constant_pool(b"http://pool.example/x?y", b"no")
 )
 
@@ -208,8 +261,14 @@ def test_flash_gives_targets_of_actions_and_urls_of_constants(packing):
     read = swf.read(content, "")
     assert swf.looks_like(content[:1024])
     assert links(read) == [
-        (DATA, text) for text in (
-            "http://a.example/", "page.html", "http://pool.example/x?y", "in/sprite", "http://b.example", "http://" + "c" * 121,
+        (DATA, text)
+        for text in (
+            "http://a.example/",
+            "page.html",
+            "http://pool.example/x?y",
+            "in/sprite",
+            "http://b.example",
+            "http://" + "c" * 121,
         )
     ]
 

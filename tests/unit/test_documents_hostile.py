@@ -13,8 +13,11 @@ SECONDS_MAX = 6.0  # of CPU; the worst takes about one here
 MEMORY_MAX_BYTES = 900 << 20  # of address space, interpreter and input included
 SIZE = 2_000_000  # where anything quadratic would take hours
 
-LAUGHS = b'<!DOCTYPE d [<!ENTITY l0 "lol">' + b"".join(
-    b'<!ENTITY l%d "%s">' % (number, b"&l%d;" % (number - 1) * 10) for number in range(1, 10)) + b"]>"
+LAUGHS = (
+    b'<!DOCTYPE d [<!ENTITY l0 "lol">'
+    + b"".join(b'<!ENTITY l%d "%s">' % (number, b"&l%d;" % (number - 1) * 10) for number in range(1, 10))
+    + b"]>"
+)
 
 
 def fill(piece: bytes) -> bytes:
@@ -29,7 +32,9 @@ XML = {
     "laughs in text": LAUGHS + FIRST + b"<a>&l9;</a>",
     "laughs in an attribute": LAUGHS + FIRST + b"<a href='&l9;'/>",
     "long entity, often": b"<!DOCTYPE d [<!ENTITY a '" + b"x" * 100_000 + b"'>]>" + FIRST + b"<b href='&a;'/>" * 20_000,
-    "outside entity": b"<!DOCTYPE d SYSTEM 'http://127.0.0.1:9/x' [<!ENTITY a SYSTEM 'file:///etc/passwd'>]>" + FIRST + b"<title>&a;</title>",
+    "outside entity": b"<!DOCTYPE d SYSTEM 'http://127.0.0.1:9/x' [<!ENTITY a SYSTEM 'file:///etc/passwd'>]>"
+    + FIRST
+    + b"<title>&a;</title>",
     "one line": FIRST + b"<title>" + b"x" * 10_000_000 + b"</title>",
     "one attribute": FIRST + b"<a href='" + b"x" * 10_000_000 + b"'/>",
     "one name": FIRST + b"<" + b"x" * 10_000_000 + b"/>",
@@ -42,18 +47,61 @@ XML = {
     "instructions": FIRST + fill(b"<?xml-stylesheet href=?>"),
     "one instruction": FIRST + b"<?xml-stylesheet " + fill(b" href") + b"?>",
     "comments": FIRST + fill(b"<!-"),
-    "namespaces": FIRST + b"<n " + b" ".join(b"xmlns:n%d='u%d'" % (number, number) for number in range(100_000)) + b">" + b"<n5:x/>" * 100_000,
+    "namespaces": FIRST
+    + b"<n "
+    + b" ".join(b"xmlns:n%d='u%d'" % (number, number) for number in range(100_000))
+    + b">"
+    + b"<n5:x/>" * 100_000,
     "names": FIRST + b"".join(b"<a%d/>" % number for number in range(400_000)),
     "controls": FIRST + fill(b"\x01"),
     "nothing": fill(b"\0"),
 }
 TEXTS = {
-    text: (b"http://", b"http://x(", b"http://x)", b"http://x,", b"http://x'", b"'http://x ", b"(", b"://", b"h", b"http://a.b/[{(",
-           "http://é。".encode()),
-    css: (b",", b"/*", b"*/", b"url(", b"url('", b"url( ", b"url(a ", b"url(\\", b"@import ", b"@import/**/", b"@import url(", b'"', b"'\n",
-          b"\\"),
+    text: (
+        b"http://",
+        b"http://x(",
+        b"http://x)",
+        b"http://x,",
+        b"http://x'",
+        b"'http://x ",
+        b"(",
+        b"://",
+        b"h",
+        b"http://a.b/[{(",
+        "http://é。".encode(),
+    ),
+    css: (
+        b",",
+        b"/*",
+        b"*/",
+        b"url(",
+        b"url('",
+        b"url( ",
+        b"url(a ",
+        b"url(\\",
+        b"@import ",
+        b"@import/**/",
+        b"@import url(",
+        b'"',
+        b"'\n",
+        b"\\",
+    ),
     json_text: (b"[", b"{", b'"', b"\\", b"\\/", b"\\u", b"\\u0041", b"\\ud800 ", b'"http:\\/\\/a'),
-    script: (b'"', b"'/", b"'a", b"'a.", b"'a.html", b"'//a.", b"'//a.b ", b"'/aa", b"\\", b"\\/", b"\\u0041", b"/", b"`${"),
+    script: (
+        b'"',
+        b"'/",
+        b"'a",
+        b"'a.",
+        b"'a.html",
+        b"'//a.",
+        b"'//a.b ",
+        b"'/aa",
+        b"\\",
+        b"\\/",
+        b"\\u0041",
+        b"/",
+        b"`${",
+    ),
 }
 
 
@@ -68,12 +116,15 @@ def test_hostile_xml(reader, name):
     assert "root:" not in document.title
 
 
-@pytest.mark.parametrize("reader, piece", [(reader, piece) for reader, pieces in TEXTS.items() for piece in pieces],
-                         ids=lambda value: repr(value) if isinstance(value, bytes) else value.__name__.rpartition(".")[2])
+@pytest.mark.parametrize(
+    "reader, piece",
+    [(reader, piece) for reader, pieces in TEXTS.items() for piece in pieces],
+    ids=lambda value: repr(value) if isinstance(value, bytes) else value.__name__.rpartition(".")[2],
+)
 def test_hostile_text(reader, piece):
     for content in (fill(piece), b"'" + fill(piece), b"url(" + fill(piece), b"http://a.b/" + fill(piece)):
         began = time.process_time()
-        reader.read(content[:SIZE // 4], "utf-8")
+        reader.read(content[: SIZE // 4], "utf-8")
         assert time.process_time() - began < SECONDS_MAX
 
 
@@ -99,5 +150,7 @@ def test_memory_is_bounded():
         print(sum(bool(feed.read(XML[name], "utf-8").links) for name in sys.argv[2:]))
     """
     names = ("deep", "attributes", "one line", "references", "sections, closed", "names", "laughs in text")
-    ended = subprocess.run([sys.executable, "-c", program, str(MEMORY_MAX_BYTES), *names], capture_output=True, text=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", program, str(MEMORY_MAX_BYTES), *names], capture_output=True, text=True
+    )
     assert (ended.returncode, ended.stdout.strip()) == (0, str(len(names))), ended.stderr[-2000:]

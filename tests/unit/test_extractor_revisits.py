@@ -9,8 +9,8 @@ from examine.cycle_books import check_pages
 from examine.findings import Findings
 from examine.readers import read_any
 from storage.tables import read_table
-from tests.unit.test_extractor_cycle import HOME, SITE, assert_books
-from tests.unit.test_extractor_lab import NOW_MS, Cycle, WarcFile, alone, coletor, http
+from tests.extractor_lab import NOW_MS, Cycle, WarcFile, alone, coletor, http
+from tests.stages.test_extractor_cycle import HOME, SITE, assert_books
 
 DIGEST = "sha1:" + "A" * 32
 
@@ -24,7 +24,7 @@ def test_attempts_that_are_repeated_count_for_the_server_and_end_nothing(tmp_pat
     cycle = Cycle(tmp_path / "crawl", {HOME: 0, SITE + "/b": 0}, first, second, known={SITE: {"failures": 2}})
     tables = cycle.extract()
     assert_books(tables)
-    home, = tables.rows(names.COLLECTED)
+    (home,) = tables.rows(names.COLLECTED)
     assert (home["url"], home["outcome"], home["attempts"], home["status"]) == (HOME, ANSWERED, 3, 200)
     assert set(tables.by_url(names.EXTRACTED)) == {SITE + "/x"} and tables.counts["not_reached"] == 1
     server = tables.servers()[SITE]
@@ -38,7 +38,7 @@ def test_failures_in_a_row_include_attempts_that_are_repeated(tmp_path):
         file.no_answer(HOME, FAILED, "timeout", final=is_final, address="192.0.2.1")
     tables = Cycle(tmp_path / "crawl", {HOME: 0}, file, known={SITE: {"failures": 2}}).extract()
     assert tables.servers()[SITE]["failures"] == 4
-    row, = tables.rows(names.COLLECTED)
+    (row,) = tables.rows(names.COLLECTED)
     assert (row["outcome"], row["reason"], row["attempts"]) == (FAILED, "timeout", 2)
 
 
@@ -48,7 +48,9 @@ def test_a_head_that_was_refused_is_no_page(tmp_path, reason):
     file.answer(SITE + "/moved", http(b"", 301, "image/png", "Location: /x"), REFUSED, reason)
     tables = Cycle(tmp_path / "crawl", {HOME: 0, SITE + "/moved": 0}, file).extract()
     assert_books(tables)
-    assert {(row["outcome"], row["reason"], row["attempts"]) for row in tables.rows(names.COLLECTED)} == {(REFUSED, reason, 1)}
+    assert {(row["outcome"], row["reason"], row["attempts"]) for row in tables.rows(names.COLLECTED)} == {
+        (REFUSED, reason, 1)
+    }
     assert tables.by_url(names.COLLECTED)[HOME]["status"] == 200 and tables.counts["refused"] == 2
     assert not tables.rows(names.METADATA) and not tables.rows(names.EXTRACTED) and not tables.rows(names.LINKS)
     assert tables.servers()[SITE]["requests"] == 2
@@ -56,7 +58,15 @@ def test_a_head_that_was_refused_is_no_page(tmp_path, reason):
 
 def revisited(file: WarcFile, url: str, block: bytes, profile: str, **headers: str) -> WarcFile:
     file.add("request", url, b"GET / HTTP/1.1\r\n\r\n")
-    return file.add("revisit", url, block, WARC_Profile=profile, WARC_Payload_Digest=DIGEST, **coletor(ANSWERED, "", 30, True, "", ""), **headers)
+    return file.add(
+        "revisit",
+        url,
+        block,
+        WARC_Profile=profile,
+        WARC_Payload_Digest=DIGEST,
+        **coletor(ANSWERED, "", 30, True, "", ""),
+        **headers,
+    )
 
 
 def test_a_revisit_is_an_answer_without_a_page(tmp_path):
@@ -67,11 +77,19 @@ def test_a_revisit_is_an_answer_without_a_page(tmp_path):
     assert_books(tables)
     collected, metadata = tables.by_url(names.COLLECTED), tables.by_url(names.METADATA)
     assert {url: (row["outcome"], row["status"]) for url, row in collected.items()} == {
-        HOME: (ANSWERED, 304), SITE + "/b": (ANSWERED, 200), SITE + "/c": (ANSWERED, 200),
+        HOME: (ANSWERED, 304),
+        SITE + "/b": (ANSWERED, 200),
+        SITE + "/c": (ANSWERED, 200),
     }
     for url, status, kind in ((HOME, 304, ""), (SITE + "/b", 200, "text/html")):
         row = metadata[url]
-        assert (row["status"], row["type"], row["charset"], row["parsed"], row["title"]) == (status, kind, "", False, "")
+        assert (row["status"], row["type"], row["charset"], row["parsed"], row["title"]) == (
+            status,
+            kind,
+            "",
+            False,
+            "",
+        )
         assert (row["payload_digest"], row["content_digest"], row["bytes"]) == (DIGEST, UNKNOWN_DIGEST, 0)
         assert (row["links_inside"], row["links_outside"], row["redirect_to"]) == (0, 0, "")
     assert metadata[HOME]["etag"] == '"x"' and metadata[SITE + "/c"]["content_digest"] != UNKNOWN_DIGEST
@@ -86,18 +104,27 @@ def test_check_and_show_know_revisits(tmp_path):
     check_pages(cycle.path, metadata, findings)
     assert not findings.wrong and sum(findings.checked.values()) == 1
     shown = list(read_any(cycle.page_path(0))[1])
-    assert [(row["type"], row.get("profile")) for row in shown][1:] == [("request", None), ("revisit", "server-not-modified")]
-    moved = metadata.set_column(metadata.schema.get_field_index("offset"), METADATA.field("offset"), [[shown[1]["offset"]]])
+    assert [(row["type"], row.get("profile")) for row in shown][1:] == [
+        ("request", None),
+        ("revisit", "server-not-modified"),
+    ]
+    moved = metadata.set_column(
+        metadata.schema.get_field_index("offset"), METADATA.field("offset"), [[shown[1]["offset"]]]
+    )
     check_pages(cycle.path, moved, findings)
     assert findings.wrong, "a request record is no answer"
 
 
 def test_revisits_of_other_writers(tmp_path):
     file = WarcFile().add("revisit", HOME, b"", WARC_Profile=IDENTICAL_PAYLOAD)
-    file.add("revisit", SITE + "/b", http(b"", 304), WARC_Profile=NOT_MODIFIED).add("revisit", SITE + "/c", http(b"", 503))
+    file.add("revisit", SITE + "/b", http(b"", 304), WARC_Profile=NOT_MODIFIED).add(
+        "revisit", SITE + "/c", http(b"", 503)
+    )
     collected = alone(tmp_path, file).by_url(names.COLLECTED)
     assert {url: (row["outcome"], row["status"]) for url, row in collected.items()} == {
-        HOME: (ANSWERED, 0), SITE + "/b": (ANSWERED, 304), SITE + "/c": (FAILED, 503),
+        HOME: (ANSWERED, 0),
+        SITE + "/b": (ANSWERED, 304),
+        SITE + "/c": (FAILED, 503),
     }
 
 
@@ -106,7 +133,11 @@ RULES = b"User-agent: *\nDisallow: /\nCrawl-delay: 3\n"
 
 
 def test_rules_belong_to_the_server_that_the_record_names(tmp_path):
-    file = WarcFile().robots(SITE, b"", 301, headers=("Location: /deeper",)).robots(OTHER, RULES, robots=SITE, address="192.0.2.9")
+    file = (
+        WarcFile()
+        .robots(SITE, b"", 301, headers=("Location: /deeper",))
+        .robots(OTHER, RULES, robots=SITE, address="192.0.2.9")
+    )
     tables = Cycle(tmp_path / "crawl", {HOME: 0}, file).extract()
     site, other = tables.servers()[SITE], tables.servers()[OTHER]
     assert (site["robots"], site["delay_ms"], site["requests"], site["address"]) == (RULES, 3000, 1, "192.0.2.1")
@@ -115,7 +146,11 @@ def test_rules_belong_to_the_server_that_the_record_names(tmp_path):
 
 
 def test_rules_that_another_server_does_not_give_are_a_failure_of_both(tmp_path):
-    file = WarcFile().robots(SITE, b"", 301, headers=("Location: /deeper",)).robots(OTHER, b"", 503, robots=SITE, outcome=FAILED)
+    file = (
+        WarcFile()
+        .robots(SITE, b"", 301, headers=("Location: /deeper",))
+        .robots(OTHER, b"", 503, robots=SITE, outcome=FAILED)
+    )
     tables = Cycle(tmp_path / "crawl", {HOME: 0}, file, known={SITE: {"robots": b"old"}}).extract()
     site, other = tables.servers()[SITE], tables.servers()[OTHER]
     assert (site["robots"], site["failures"], other["robots"], other["failures"]) == (b"old", 1, None, 1)

@@ -9,7 +9,8 @@ import pytest
 
 from contract import names
 from contract.config import Config
-from contract.generation import SERVERS as GENERATION_SERVERS, open_generation
+from contract.generation import SERVERS as GENERATION_SERVERS
+from contract.generation import open_generation
 from contract.log import CRAWL
 from contract.tables import COLLECTED, FAILED, FAILURES, FAILURES_ORDER, REFUSED, SERVERS
 from contract.warc import MESSAGE_MAX_CHARACTERS, clean_message
@@ -20,9 +21,9 @@ from examine.why import gather, tell
 from stages.verifier.figures import REASONS_MAX, count_failures
 from storage.publish import read_manifest
 from storage.tables import read_table, write_table
+from tests.extractor_lab import KEYS, Cycle, WarcFile, http
+from tests.extractor_lab import NOW_MS as FETCHED_MS
 from tests.small_crawl import NOW_MS, Page, SmallCrawl
-from tests.unit.test_extractor_lab import KEYS, Cycle, WarcFile, http
-from tests.unit.test_extractor_lab import NOW_MS as FETCHED_MS
 
 SITE, OTHER = "http://example.com", "http://sub.example.com"
 
@@ -63,8 +64,10 @@ def test_rows_of_pages_and_of_robots_txt(tmp_path):
         assert (row["domain_key"], row["server_key"]) == (server.domain_key, server.key)
         assert row["url_key"] == KEYS.of(row["url"])
     assert tables.counts["reasons"] == {"dns": 1, "http_5xx": 1, "robots": 1}
-    last = {name: (row["last_failure_reason"], row["last_failure_message"], row["failures"])
-            for name, row in tables.servers().items()}
+    last = {
+        name: (row["last_failure_reason"], row["last_failure_message"], row["failures"])
+        for name, row in tables.servers().items()
+    }
     assert last[OTHER] == ("dns", "NXDOMAIN", 1) and last["http://rules.org"] == ("empty", "Empty reply", 1)
     assert last["http://well.org"] == ("http_5xx", "503 Busy", 0) and last[SITE][2] == 0  # answered since
     again = cycle.extract(tmp_path / "again")
@@ -76,10 +79,16 @@ def test_rows_of_pages_and_of_robots_txt(tmp_path):
     assert not findings.wrong
 
 
-@pytest.mark.parametrize("change", [
-    lambda rows: rows[1:], lambda rows: rows[::-1], lambda rows: [{**rows[0], "reason": "tls"}, *rows[1:]],
-    lambda rows: [{**rows[0], "url_key": 7}, *rows[1:]], lambda rows: [*rows, rows[-1]],
-])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rows: rows[1:],
+        lambda rows: rows[::-1],
+        lambda rows: [{**rows[0], "reason": "tls"}, *rows[1:]],
+        lambda rows: [{**rows[0], "url_key": 7}, *rows[1:]],
+        lambda rows: [*rows, rows[-1]],
+    ],
+)
 def test_the_books_find_what_does_not_agree(tmp_path, change):
     file = WarcFile()
     for name in "ab":
@@ -93,57 +102,85 @@ def test_the_books_find_what_does_not_agree(tmp_path, change):
     assert findings.wrong
 
 
-@pytest.mark.parametrize("text", [
-    "\x1b]0;owned\x07 a\r\nCookie: b\0", "\u202egnp\u2066", "\udcff", "x" * 5000, " \t\n", "ção",
-])
+@pytest.mark.parametrize(
+    "text", ["\x1b]0;owned\x07 a\r\nCookie: b\0", "\u202egnp\u2066", "\udcff", "x" * 5000, " \t\n", "ção"]
+)
 def test_hostile_messages_become_one_plain_line(tmp_path, text):
     clean = clean_message(text)
     assert clean.isprintable() and len(clean) <= MESSAGE_MAX_CHARACTERS
     assert clean == clean.strip() == clean_message(clean)
     written = text.replace("\r\n", "\n").encode("utf-8", "replace").decode()
     file = WarcFile().no_answer(SITE + "/", FAILED, "empty", message=written)
-    row, = Cycle(tmp_path / "crawl", {SITE + "/": 0}, file).extract().rows(names.FAILURES)
+    (row,) = Cycle(tmp_path / "crawl", {SITE + "/": 0}, file).extract().rows(names.FAILURES)
     assert row["message"].isprintable() and len(row["message"]) <= MESSAGE_MAX_CHARACTERS
 
 
 def failed(reason: str, message: str, failures: int = 1) -> dict:
-    return {"failures": failures, "last_failure_reason": reason, "last_failure_message": message,
-            "last_failure_at_ms": NOW_MS, "last_request_at_ms": NOW_MS}
+    return {
+        "failures": failures,
+        "last_failure_reason": reason,
+        "last_failure_message": message,
+        "last_failure_at_ms": NOW_MS,
+        "last_request_at_ms": NOW_MS,
+    }
 
 
 def small_crawl(folder: Path) -> SmallCrawl:
     """One cycle: a server that fails, one that is given up with all its URLs, and one that has recovered."""
-    config = replace(Config(), fetcher=replace(Config().fetcher, server_failures_max=3),
-                     verifier=replace(Config().verifier, server_backoffs_max=2))
+    config = replace(
+        Config(),
+        fetcher=replace(Config().fetcher, server_failures_max=3),
+        verifier=replace(Config().verifier, server_backoffs_max=2),
+    )
     crawl = SmallCrawl(folder, 1, config)
     crawl.seed([f"http://{name}.test/" for name in ("failing", "ended", "fine")])
     crawl.absorb_all()
     plan = crawl.plan(CRAWL, 0)
     crawl.schedule(plan)
-    crawl.harvest(plan, {
-        "http://failing.test/": Page(FAILED, "connection_refused", message="Failed to connect (Connection refused)"),
-        "http://fine.test/": Page(),
-    }, servers={"http://failing.test": failed("connection_refused", "Failed to connect"),
-                "http://fine.test": failed("dns", "old", 0),
-                "http://ended.test": failed("dns", "there is no such name (NXDOMAIN)", 9)})
+    crawl.harvest(
+        plan,
+        {
+            "http://failing.test/": Page(
+                FAILED, "connection_refused", message="Failed to connect (Connection refused)"
+            ),
+            "http://fine.test/": Page(),
+        },
+        servers={
+            "http://failing.test": failed("connection_refused", "Failed to connect"),
+            "http://fine.test": failed("dns", "old", 0),
+            "http://ended.test": failed("dns", "there is no such name (NXDOMAIN)", 9),
+        },
+    )
     crawl.verify(plan)
     return crawl
 
 
 def test_the_verifier_keeps_the_last_failure_and_sums_up_why(tmp_path):
     crawl = small_crawl(tmp_path / "crawl")
-    number = crawl.books.log.generation(0)
+    number = crawl.crawl_state.log.generation(0)
     servers = open_generation(crawl.crawl.path, 0, number).servers
     columns = ("last_failure_reason", "last_failure_message", "last_failure_at_ms", "given_up")
     last = {row["server"]: tuple(row[name] for name in columns) for row in servers.to_pylist()}
-    assert last == {"http://failing.test": ("connection_refused", "Failed to connect", NOW_MS, False),
-                    "http://ended.test": ("dns", "there is no such name (NXDOMAIN)", NOW_MS, True),
-                    "http://fine.test": ("dns", "old", NOW_MS, False)}
+    assert last == {
+        "http://failing.test": ("connection_refused", "Failed to connect", NOW_MS, False),
+        "http://ended.test": ("dns", "there is no such name (NXDOMAIN)", NOW_MS, True),
+        "http://fine.test": ("dns", "old", NOW_MS, False),
+    }
     assert read_manifest(crawl.crawl.path / names.generation(0, number))["server_failures"] == [
-        {"reason": "connection_refused", "failing": 1, "given_up": 0, "example": "http://failing.test",
-         "message": "Failed to connect"},
-        {"reason": "dns", "failing": 0, "given_up": 1, "example": "http://ended.test",
-         "message": "there is no such name (NXDOMAIN)"},
+        {
+            "reason": "connection_refused",
+            "failing": 1,
+            "given_up": 0,
+            "example": "http://failing.test",
+            "message": "Failed to connect",
+        },
+        {
+            "reason": "dns",
+            "failing": 0,
+            "given_up": 1,
+            "example": "http://ended.test",
+            "message": "there is no such name (NXDOMAIN)",
+        },
     ]
     crawl.config = replace(crawl.config, verifier=replace(crawl.config.verifier, attempts_max=9))
     plan = crawl.plan(CRAWL, 0, NOW_MS + 10**10)
@@ -161,17 +198,23 @@ def test_why_tells_the_cause_with_address_and_time(tmp_path):
     ended = "\n".join(tell(gather(crawl.crawl, "http://ended.test/", NOW_MS), crawl.crawl.path))
     assert "failed 9 times in a row and was given up with its URLs; its last failure: dns, 2027-01-15" in ended
     assert "          given up; last failure: dns" in ended and ended.count("there is no such name (NXDOMAIN)") == 2
-    (crawl.crawl.path / names.cycle(crawl.books.log.entries[-1].cycle) / names.EXTRACTOR / names.FAILURES).unlink()
+    (
+        crawl.crawl.path / names.cycle(crawl.crawl_state.log.entries[-1].cycle) / names.EXTRACTOR / names.FAILURES
+    ).unlink()
     assert "failed connection_refused, 1 request" in "\n".join(
-        tell(gather(crawl.crawl, "http://failing.test/", NOW_MS), crawl.crawl.path))
+        tell(gather(crawl.crawl, "http://failing.test/", NOW_MS), crawl.crawl.path)
+    )
 
 
 def servers_of(rows: list[tuple[str, int, bool]]) -> pa.Table:
     blank = {field.name: "" if field.type == pa.string() else 0 for field in GENERATION_SERVERS}
-    return pa.Table.from_pylist([
-        {**blank, "server": f"s{place}", "failures": failures, "given_up": given_up, "last_failure_reason": reason}
-        for place, (reason, failures, given_up) in enumerate(rows)
-    ], schema=GENERATION_SERVERS)
+    return pa.Table.from_pylist(
+        [
+            {**blank, "server": f"s{place}", "failures": failures, "given_up": given_up, "last_failure_reason": reason}
+            for place, (reason, failures, given_up) in enumerate(rows)
+        ],
+        schema=GENERATION_SERVERS,
+    )
 
 
 def test_the_summary_is_bounded_and_in_one_order():

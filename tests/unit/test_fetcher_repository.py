@@ -26,8 +26,16 @@ URL = "http://one.test/page"
 SERVER = "http://one.test"
 
 
-def exchanged(url: str = URL, body: bytes = b"hello", status: int = 200, *headers: str, at_ms: int = NOW_MS, trouble: str = "",
-              robots_for: str = "", bodies: Bodies | None = None) -> Exchange:
+def exchanged(
+    url: str = URL,
+    body: bytes = b"hello",
+    status: int = 200,
+    *headers: str,
+    at_ms: int = NOW_MS,
+    trouble: str = "",
+    robots_for: str = "",
+    bodies: Bodies | None = None,
+) -> Exchange:
     """An exchange that has ended."""
     origin = Origin(server_of(url), "192.0.2.1", "Coletor/1")
     exchange = Exchange(origin, url, Limits(1 << 16, 1 << 30), bodies or Bodies(Path(), 1 << 30), robots_for=robots_for)
@@ -42,8 +50,12 @@ def exchanged(url: str = URL, body: bytes = b"hello", status: int = 200, *header
 class WritingRepository(Repository):
     """One that writes at once what it is given."""
 
-    def write_exchange(self, exchange: Exchange, *, is_final: bool | None = None, earlier: Revisit | None = None) -> int:
-        size_bytes = super().write_exchange(exchange, is_final=not exchange.is_robots if is_final is None else is_final, earlier=earlier)
+    def write_exchange(
+        self, exchange: Exchange, *, is_final: bool | None = None, earlier: Revisit | None = None
+    ) -> int:
+        size_bytes = super().write_exchange(
+            exchange, is_final=not exchange.is_robots if is_final is None else is_final, earlier=earlier
+        )
         trio.run(self.write, NOW_MS)
         return size_bytes
 
@@ -53,14 +65,20 @@ class WritingRepository(Repository):
 
 
 def unanswered(trouble: str, times_ms: dict[str, int]) -> Exchange:
-    exchange = Exchange(Origin(SERVER, "192.0.2.1", "Coletor/1"), URL, Limits(1 << 16, 1 << 30), Bodies(Path(), 1 << 30))
+    exchange = Exchange(
+        Origin(SERVER, "192.0.2.1", "Coletor/1"), URL, Limits(1 << 16, 1 << 30), Bodies(Path(), 1 << 30)
+    )
     exchange.times_ms = times_ms
     exchange.end(trouble)
     return exchange
 
 
-def open_repository(folder, first_number: int = 0, step: int = 1, attempt: int = 1, dictionary: bytes | None = None, **settings) -> Repository:
-    return WritingRepository(folder, first_number, About("test", "test", attempt, Fetcher(**settings)), step, dictionary)
+def open_repository(
+    folder, first_number: int = 0, step: int = 1, attempt: int = 1, dictionary: bytes | None = None, **settings
+) -> Repository:
+    return WritingRepository(
+        folder, first_number, About("test", "test", attempt, Fetcher(**settings)), step, dictionary
+    )
 
 
 def records_of(folder) -> list[warc.Record]:
@@ -72,7 +90,9 @@ def write_one(folder, exchange: Exchange, **options) -> warc.Record:
     repository.write_exchange(exchange, **options)
     repository.close()
     info, *_, last = records_of(folder)
-    assert info.type == "warcinfo" and len({record.get("WARC-Record-ID") for record in records_of(folder)}) == len(records_of(folder))
+    assert info.type == "warcinfo" and len({record.get("WARC-Record-ID") for record in records_of(folder)}) == len(
+        records_of(folder)
+    )
     return last
 
 
@@ -88,16 +108,26 @@ def test_the_same_body_again_is_a_revisit_of_the_earlier_record(tmp_path):
     assert record.type == "revisit" and record.get("WARC-Profile") == warc.IDENTICAL_PAYLOAD
     assert record.block == b"HTTP/1.1 200 Word\r\nContent-Type: text/html\r\nETag: x\r\n\r\n"
     assert record.get("WARC-Payload-Digest") == earlier.payload_digest and record.get("WARC-Truncated") == "length"
-    assert record.get("WARC-Refers-To-Target-URI") == URL and record.get("WARC-Refers-To-Date") == warc.format_date(NOW_MS - 123)
+    assert record.get("WARC-Refers-To-Target-URI") == URL and record.get("WARC-Refers-To-Date") == warc.format_date(
+        NOW_MS - 123
+    )
     assert record.get(warc.FINAL) == "yes" and record.get(warc.OUTCOME) == "answered"
-    past, = read_history(tmp_path).past
+    (past,) = read_history(tmp_path).past
     assert past.is_final and past.url == URL and past.bytes == len(record.block)
 
 
 def test_not_modified_is_a_revisit_with_the_earlier_digest(tmp_path):
-    record = write_one(tmp_path, exchanged(URL, b"", 304, "ETag: x"), earlier=Revisit("", "", "sha1:" + "A" * 32, NOW_MS - 5))
-    assert record.type == "revisit" and record.get("WARC-Profile") == warc.NOT_MODIFIED and not record.get("WARC-Truncated")
-    assert record.get("WARC-Payload-Digest") == "sha1:" + "A" * 32 and record.get("WARC-Refers-To-Date") == warc.format_date(NOW_MS - 5)
+    record = write_one(
+        tmp_path, exchanged(URL, b"", 304, "ETag: x"), earlier=Revisit("", "", "sha1:" + "A" * 32, NOW_MS - 5)
+    )
+    assert (
+        record.type == "revisit"
+        and record.get("WARC-Profile") == warc.NOT_MODIFIED
+        and not record.get("WARC-Truncated")
+    )
+    assert record.get("WARC-Payload-Digest") == "sha1:" + "A" * 32 and record.get(
+        "WARC-Refers-To-Date"
+    ) == warc.format_date(NOW_MS - 5)
     assert parse_response(record.block).status == 304
 
 
@@ -106,18 +136,21 @@ def test_a_revisit_of_what_is_hardly_known_claims_no_more(tmp_path):
     assert record.type == "revisit" and not record.get("WARC-Payload-Digest") and not record.get("WARC-Refers-To-Date")
 
 
-@pytest.mark.parametrize("exchange, options", [
-    (exchanged(body=b"new"), {}),
-    (exchanged(body=b"same"), {"earlier": None}),
-    (exchanged(body=b"same", status=503), {}),
-    (exchanged(URL, b"same", 301, "Location: /moved"), {}),
-    (exchanged(body=b"same", trouble="timeout_total"), {}),
-    (exchanged(status=304), {"earlier": None}),
-])
+@pytest.mark.parametrize(
+    "exchange, options",
+    [
+        (exchanged(body=b"new"), {}),
+        (exchanged(body=b"same"), {"earlier": None}),
+        (exchanged(body=b"same", status=503), {}),
+        (exchanged(URL, b"same", 301, "Location: /moved"), {}),
+        (exchanged(body=b"same", trouble="timeout_total"), {}),
+        (exchanged(status=304), {"earlier": None}),
+    ],
+)
 def test_what_is_no_revisit(tmp_path, exchange, options):
     record = write_one(tmp_path, exchange, **{"earlier": Revisit("", "", warc.sha1_digest(b"same"), 1), **options})
     assert record.type == "response" and record.block.startswith(exchange.response_head())
-    assert record.get("WARC-Payload-Digest") == warc.sha1_digest(record.block[len(exchange.response_head()):])
+    assert record.get("WARC-Payload-Digest") == warc.sha1_digest(record.block[len(exchange.response_head()) :])
 
 
 def test_an_attempt_that_is_repeated_ends_no_url(tmp_path):
@@ -129,7 +162,10 @@ def test_an_attempt_that_is_repeated_ends_no_url(tmp_path):
     repository.write_exchange(exchanged())
     repository.close()
     assert [(past.is_final, past.outcome, past.reason) for past in read_history(tmp_path).past] == [
-        (False, "failed", "http_5xx"), (False, "failed", "connection_refused"), (False, "failed", "dns"), (True, "answered", ""),
+        (False, "failed", "http_5xx"),
+        (False, "failed", "connection_refused"),
+        (False, "failed", "dns"),
+        (True, "answered", ""),
     ]
     assert [past.is_asked for past in read_history(tmp_path).past] == [True, True, False, True]
     assert records_of(tmp_path)[3].get(warc.TIMES) == "waited=0 dns=7 connect=0 first_byte=0 total=9"
@@ -137,8 +173,11 @@ def test_an_attempt_that_is_repeated_ends_no_url(tmp_path):
 
 def test_robots_names_the_server_that_the_rules_are_for(tmp_path):
     record = write_one(tmp_path, exchanged("https://other.test/robots.txt", robots_for=SERVER))
-    past, = read_history(tmp_path).past
-    assert record.get(warc.ROBOTS) == past.robots_for == SERVER and record.url == past.url == "https://other.test/robots.txt"
+    (past,) = read_history(tmp_path).past
+    assert (
+        record.get(warc.ROBOTS) == past.robots_for == SERVER
+        and record.url == past.url == "https://other.test/robots.txt"
+    )
     assert past.is_robots and not past.is_final and past.block == record.block
 
 
@@ -158,7 +197,11 @@ def test_a_large_body_is_compressed_in_pieces(tmp_path, compression):
     assert peak_bytes < 8 << 20
     *_, record = records_of(tmp_path)
     body = parse_response(record.block).body
-    assert len(body) == size and body.startswith(b"begin\0") and record.get("WARC-Payload-Digest") == warc.sha1_digest(body)
+    assert (
+        len(body) == size
+        and body.startswith(b"begin\0")
+        and record.get("WARC-Payload-Digest") == warc.sha1_digest(body)
+    )
     assert record.get("WARC-Block-Digest") == warc.sha1_digest(record.block)
 
 

@@ -7,7 +7,11 @@ import pytest
 
 from stages.extractor.fingerprint import TEXT_MAX_BYTES, WORDS_MIN, fingerprint, hash_words, vote
 
-WORDS = [first + second for first in "ba de fi go hu ka le mi no pu ra".split() for second in "ba den firm gol hut kam lex min not".split()]
+WORDS = [
+    first + second
+    for first in ["ba", "de", "fi", "go", "hu", "ka", "le", "mi", "no", "pu", "ra"]
+    for second in ["ba", "den", "firm", "gol", "hut", "kam", "lex", "min", "not"]
+]
 
 
 def make_text(seed: int, words: int = 800) -> str:
@@ -18,16 +22,21 @@ def distance(left: str, right: str) -> int:
     return (fingerprint(left) ^ fingerprint(right)).bit_count()
 
 
-@pytest.mark.parametrize("text, expected", [
-    ("The quick brown fox jumps over the lazy dog, and then over the fence.", 15759832506480633176),
-    ("O rápido é ágil: ÁGUA, pão e açúcar não são só três.", 14848579542181133431),
-    ("日本語の文章はこのように書きます。", 7273115117270629964),
-])
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("The quick brown fox jumps over the lazy dog, and then over the fence.", 15759832506480633176),
+        ("O rápido é ágil: ÁGUA, pão e açúcar não são só três.", 14848579542181133431),
+        ("日本語の文章はこのように書きます。", 7273115117270629964),
+    ],
+)
 def test_a_text_has_the_same_fingerprint_everywhere(text, expected):
     assert fingerprint(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", " ", "...", "one two three four five six seven", "a-b-c-d-e-f-g", "\ud800", "\0" * 99])
+@pytest.mark.parametrize(
+    "text", ["", " ", "...", "one two three four five six seven", "a-b-c-d-e-f-g", "\ud800", "\0" * 99]
+)
 def test_texts_of_few_words_have_none(text):
     assert fingerprint(text) == 0
 

@@ -8,64 +8,107 @@ from stages.extractor.document import Document
 from stages.extractor.documents import html as html_reader
 from stages.extractor.scope import Scope
 from stages.extractor.targets import Targets
-from tests.unit.test_extractor_lab import KEYS, PAGE
+from tests.extractor_lab import KEYS, PAGE
 
 
 def read(html: str | bytes, **options) -> Document:
-    return html_reader.read(html.encode() if isinstance(html, str) else html, "utf-8", html_reader.Options("coletor", **options))
+    return html_reader.read(
+        html.encode() if isinstance(html, str) else html, "utf-8", html_reader.Options("coletor", **options)
+    )
 
 
 def links(html: str | bytes, **options) -> list[tuple[str, str]]:
     return [(LINK_KINDS[kind], text) for kind, text, _ in read(html, **options).links]
 
 
-@pytest.mark.parametrize("html, expected", [
-    ("<a href=x>", [("a", "x")]),
-    ("<A HREF='x y'>", [("a", "x y")]),
-    ("<a name=x>", []),
-    ("<a href>self</a><a href=''>", [("a", "")]),
-    ("<a href='?a=1&amp;b=2&copy=3'>", [("a", "?a=1&b=2&copy=3")]),
-    ("<a href=1 href=2>", [("a", "1")]),
-    ("<map><area href=x></map>", [("area", "x")]),
-    ("<area href>", [("area", "")]),
-    ("<iframe src=x></iframe>", [("frame", "x")]),
-    ("<frameset><frame src=x><frame src=y></frameset>", [("frame", "x"), ("frame", "y")]),
-    ("<iframe src=''></iframe><img src><link href='' rel=x>", []),
-    ("<img src=x><script src=y></script>", [("image", "x"), ("script", "y")]),
-    ("<script>document.write('<a href=x>')</script><!-- <a href=y> --><style><a href=z></style>", []),
-    ("<textarea><a href=x></textarea><title><a href=y></title>", []),
-    ("<noscript><a href=x></a></noscript>", [("a", "x")]),
-    ("<head><noscript><link rel=stylesheet href=x><meta http-equiv=refresh content='0;url=y'></noscript></head>",
-     [("style", "x"), ("refresh", "y")]),
-    ("<svg><a href=x></a><a xlink:href=y></a></svg>", [("a", "x"), ("a", "y")]),
-    ("<svg><image href=x /><image xlink:href=y /><use xlink:href='z#i'/></svg>", [("image", "x"), ("image", "y"), ("image", "z#i")]),
-    ("<table><tr><a href=x></table><p><a href=y><div><a href=z>", [("a", "x"), ("a", "y"), ("a", "z")]),
-    ("<a href=x", []),
-    ("<a href='x>never closed", []),
-    ("<a href=x><a href=x><a rel=nofollow href=x>", [("a", "x"), ("a", "x")]),
-    ("<object data=x></object><embed src=y>", [("object", "x"), ("object", "y")]),
-    ("<video src=v poster=p><source src=s><track src=t></video>", [("media", "v"), ("image", "p"), ("media", "s"), ("media", "t")]),
-    ("<audio src=a></audio><bgsound src=b>", [("media", "a"), ("media", "b")]),
-    ("<img src=a longdesc=x><iframe src=b longdesc=y></iframe>", [("image", "a"), ("link", "x"), ("frame", "b"), ("link", "y")]),
-    ("<blockquote cite=b></blockquote><q cite=q></q><ins cite=i></ins><del cite=d></del>", [("link", text) for text in "bqid"]),
-    ("<q>no cite</q><q\ncite=x>", [("link", "x")]),
-    ("<body background=b><table background=t><td background=d><th BACKGROUND=h></table>", [("image", text) for text in "btdh"]),
-    ("<input type=image src=x><image src=y>", [("image", "x"), ("image", "y")]),
-    ("<!doctype html><p><a href=x><br><A Href=y>" + "<p>" * 2_000 + "<q cite=z>", [("a", "x"), ("a", "y"), ("link", "z")]),
-])
+@pytest.mark.parametrize(
+    "html, expected",
+    [
+        ("<a href=x>", [("a", "x")]),
+        ("<A HREF='x y'>", [("a", "x y")]),
+        ("<a name=x>", []),
+        ("<a href>self</a><a href=''>", [("a", "")]),
+        ("<a href='?a=1&amp;b=2&copy=3'>", [("a", "?a=1&b=2&copy=3")]),
+        ("<a href=1 href=2>", [("a", "1")]),
+        ("<map><area href=x></map>", [("area", "x")]),
+        ("<area href>", [("area", "")]),
+        ("<iframe src=x></iframe>", [("frame", "x")]),
+        ("<frameset><frame src=x><frame src=y></frameset>", [("frame", "x"), ("frame", "y")]),
+        ("<iframe src=''></iframe><img src><link href='' rel=x>", []),
+        ("<img src=x><script src=y></script>", [("image", "x"), ("script", "y")]),
+        ("<script>document.write('<a href=x>')</script><!-- <a href=y> --><style><a href=z></style>", []),
+        ("<textarea><a href=x></textarea><title><a href=y></title>", []),
+        ("<noscript><a href=x></a></noscript>", [("a", "x")]),
+        (
+            "<head><noscript><link rel=stylesheet href=x><meta http-equiv=refresh content='0;url=y'></noscript></head>",
+            [("style", "x"), ("refresh", "y")],
+        ),
+        ("<svg><a href=x></a><a xlink:href=y></a></svg>", [("a", "x"), ("a", "y")]),
+        (
+            "<svg><image href=x /><image xlink:href=y /><use xlink:href='z#i'/></svg>",
+            [("image", "x"), ("image", "y"), ("image", "z#i")],
+        ),
+        ("<table><tr><a href=x></table><p><a href=y><div><a href=z>", [("a", "x"), ("a", "y"), ("a", "z")]),
+        ("<a href=x", []),
+        ("<a href='x>never closed", []),
+        ("<a href=x><a href=x><a rel=nofollow href=x>", [("a", "x"), ("a", "x")]),
+        ("<object data=x></object><embed src=y>", [("object", "x"), ("object", "y")]),
+        (
+            "<video src=v poster=p><source src=s><track src=t></video>",
+            [("media", "v"), ("image", "p"), ("media", "s"), ("media", "t")],
+        ),
+        ("<audio src=a></audio><bgsound src=b>", [("media", "a"), ("media", "b")]),
+        (
+            "<img src=a longdesc=x><iframe src=b longdesc=y></iframe>",
+            [("image", "a"), ("link", "x"), ("frame", "b"), ("link", "y")],
+        ),
+        (
+            "<blockquote cite=b></blockquote><q cite=q></q><ins cite=i></ins><del cite=d></del>",
+            [("link", text) for text in "bqid"],
+        ),
+        ("<q>no cite</q><q\ncite=x>", [("link", "x")]),
+        (
+            "<body background=b><table background=t><td background=d><th BACKGROUND=h></table>",
+            [("image", text) for text in "btdh"],
+        ),
+        ("<input type=image src=x><image src=y>", [("image", "x"), ("image", "y")]),
+        (
+            "<!doctype html><p><a href=x><br><A Href=y>" + "<p>" * 2_000 + "<q cite=z>",
+            [("a", "x"), ("a", "y"), ("link", "z")],
+        ),
+    ],
+)
 def test_links_of_a_page(html, expected):
     assert links(html) == expected
 
 
-@pytest.mark.parametrize("rel, kind", [
-    ("canonical", "canonical"), ("Canonical", "canonical"), ("alternate", "alternate"), ("ALTERNATE nofollow", "alternate"),
-    ("stylesheet", "style"), ("alternate stylesheet", "style"), ("StyleSheet Alternate", "style"), ("next", "next"),
-    ("prev", "next"),
-    ("previous", "next"), ("icon", "image"), ("shortcut icon", "image"), ("apple-touch-icon", "image"), ("mask-icon", "image"),
-    ("sitemap", "sitemap"), ("me\n canonical\tx", "canonical"), ("alternate canonical", "canonical"), ("start", "link"),
-    ("nextpage", "link"),
-    ("dns-prefetch", "link"), ("", "link"), ("canonical,next", "link"),
-])
+@pytest.mark.parametrize(
+    "rel, kind",
+    [
+        ("canonical", "canonical"),
+        ("Canonical", "canonical"),
+        ("alternate", "alternate"),
+        ("ALTERNATE nofollow", "alternate"),
+        ("stylesheet", "style"),
+        ("alternate stylesheet", "style"),
+        ("StyleSheet Alternate", "style"),
+        ("next", "next"),
+        ("prev", "next"),
+        ("previous", "next"),
+        ("icon", "image"),
+        ("shortcut icon", "image"),
+        ("apple-touch-icon", "image"),
+        ("mask-icon", "image"),
+        ("sitemap", "sitemap"),
+        ("me\n canonical\tx", "canonical"),
+        ("alternate canonical", "canonical"),
+        ("start", "link"),
+        ("nextpage", "link"),
+        ("dns-prefetch", "link"),
+        ("", "link"),
+        ("canonical,next", "link"),
+    ],
+)
 def test_relations_of_a_link(rel, kind):
     document = read(f"<link href=x rel='{rel}'>")
     assert document.links == {(LINK_KINDS.index(kind), "x", "nofollow" in rel): 1}
@@ -77,7 +120,12 @@ def test_a_link_without_a_relation_or_a_target():
 
 
 def test_the_first_canonical_link_counts():
-    assert read("<link rel=next href=n><link rel=canonical><link rel=canonical href=a><link rel=canonical href=b>").canonical == "a"
+    assert (
+        read(
+            "<link rel=next href=n><link rel=canonical><link rel=canonical href=a><link rel=canonical href=b>"
+        ).canonical
+        == "a"
+    )
 
 
 def test_links_are_counted_by_kind_text_and_mark():
@@ -85,44 +133,80 @@ def test_links_are_counted_by_kind_text_and_mark():
     assert page.links == {(0, "x", False): 2, (1, "x", False): 1, (0, "x", True): 1}
 
 
-@pytest.mark.parametrize("html, nofollow", [
-    ("<a href=x rel=nofollow>", True), ("<area href=x rel='NOFOLLOW'>", True), ("<link href=x rel='next nofollow'>", True),
-    ("<a href=x rel='external\nnofollow\tnoopener'>", True), ("<a href=x rel=nofollowed>", False),
-    ("<a href=x rel='no follow'>", False),
-    ("<a href=x rel>", False), ("<a href=x rev=nofollow>", False), ("<iframe src=x rel=nofollow>", False),
-    ("<svg><a xlink:href=x rel=nofollow>", True),
-])
+@pytest.mark.parametrize(
+    "html, nofollow",
+    [
+        ("<a href=x rel=nofollow>", True),
+        ("<area href=x rel='NOFOLLOW'>", True),
+        ("<link href=x rel='next nofollow'>", True),
+        ("<a href=x rel='external\nnofollow\tnoopener'>", True),
+        ("<a href=x rel=nofollowed>", False),
+        ("<a href=x rel='no follow'>", False),
+        ("<a href=x rel>", False),
+        ("<a href=x rev=nofollow>", False),
+        ("<iframe src=x rel=nofollow>", False),
+        ("<svg><a xlink:href=x rel=nofollow>", True),
+    ],
+)
 def test_links_marked_nofollow(html, nofollow):
     assert [marked for _, _, marked in read(html).links] == [nofollow]
 
 
-@pytest.mark.parametrize("html, expected", [
-    ("<form action=x>", ["x"]), ("<form action=x method=get>", ["x"]), ("<form action=x method=GET>", ["x"]),
-    ("<form action=x method>", ["x"]),
-    ("<form action=x method=post>", []), ("<form action=x method=POST>", []), ("<form action=x method=dialog>", []),
-    ("<form action=x method=put>", ["x"]),  # what is no method means GET
-    ("<form>", []), ("<form action=''>", []), ("<form action=x><button formaction=y>", ["x", "y"]),
-    ("<form action=x><input type=submit formaction=y formmethod=post>", ["x"]),
-    ("<form method=post action=x><button formmethod=get formaction=y>", ["y"]),
-    ("<button formaction>", []), ("<input type=image src=i formaction=y>", ["i", "y"]),
-])
+@pytest.mark.parametrize(
+    "html, expected",
+    [
+        ("<form action=x>", ["x"]),
+        ("<form action=x method=get>", ["x"]),
+        ("<form action=x method=GET>", ["x"]),
+        ("<form action=x method>", ["x"]),
+        ("<form action=x method=post>", []),
+        ("<form action=x method=POST>", []),
+        ("<form action=x method=dialog>", []),
+        ("<form action=x method=put>", ["x"]),  # what is no method means GET
+        ("<form>", []),
+        ("<form action=''>", []),
+        ("<form action=x><button formaction=y>", ["x", "y"]),
+        ("<form action=x><input type=submit formaction=y formmethod=post>", ["x"]),
+        ("<form method=post action=x><button formmethod=get formaction=y>", ["y"]),
+        ("<button formaction>", []),
+        ("<input type=image src=i formaction=y>", ["i", "y"]),
+    ],
+)
 def test_forms(html, expected):
     assert [text for _, text in links(html)] == expected
     assert all(kind == "form" or text == "i" for kind, text in links(html))
 
 
 SETS = [
-    ("a", ["a"]), ("a 1x", ["a"]), ("a 1x, b 2x", ["a", "b"]), ("a, b", ["a", "b"]), ("a, b 2x", ["a", "b"]),
+    ("a", ["a"]),
+    ("a 1x", ["a"]),
+    ("a 1x, b 2x", ["a", "b"]),
+    ("a, b", ["a", "b"]),
+    ("a, b 2x", ["a", "b"]),
     ("a 1x,b 2x", ["a", "b"]),
-    ("a,b", ["a,b"]), ("a,b 1x, c,d 2x", ["a,b", "c,d"]), ("a,", ["a"]), ("a,,,", ["a"]), (",a", ["a"]), (" , ,a 1x", ["a"]),
+    ("a,b", ["a,b"]),
+    ("a,b 1x, c,d 2x", ["a,b", "c,d"]),
+    ("a,", ["a"]),
+    ("a,,,", ["a"]),
+    (",a", ["a"]),
+    (" , ,a 1x", ["a"]),
     ("a, ,b", ["a", "b"]),
-    ("", []), (" ", []), (",", []), (" , ,", []), ("data:image/png;base64,AA== 1x, b 2x", ["data:image/png;base64,AA==", "b"]),
+    ("", []),
+    (" ", []),
+    (",", []),
+    (" , ,", []),
+    ("data:image/png;base64,AA== 1x, b 2x", ["data:image/png;base64,AA==", "b"]),
     ("/w_100,h_50/a.jpg 100w, /w_200,h_90/a.jpg 200w", ["/w_100,h_50/a.jpg", "/w_200,h_90/a.jpg"]),
-    ("\n  a.jpg\t480w,\n  b.jpg 800w\n", ["a.jpg", "b.jpg"]), ("a 100w 50h, b 1.5x", ["a", "b"]),
+    ("\n  a.jpg\t480w,\n  b.jpg 800w\n", ["a.jpg", "b.jpg"]),
+    ("a 100w 50h, b 1.5x", ["a", "b"]),
     ("a junk, b -1x, c 1e3x, d x", ["a", "b", "c", "d"]),
-    ("a (1x, 2x), b", ["a", "b"]), ("a f(1,2) 1x, b", ["a", "b"]), ("a (, b 2x, c", ["a"]), ("a 1x 2x 3x, b", ["a", "b"]),
+    ("a (1x, 2x), b", ["a", "b"]),
+    ("a f(1,2) 1x, b", ["a", "b"]),
+    ("a (, b 2x, c", ["a"]),
+    ("a 1x 2x 3x, b", ["a", "b"]),
     ("a 1x, a 1x", ["a", "a"]),
-    ("https://a.org/?u=http://b.org/,x 2x", ["https://a.org/?u=http://b.org/,x"]), ("a\u00a0b 1x", ["a\u00a0b"]),
+    ("https://a.org/?u=http://b.org/,x 2x", ["https://a.org/?u=http://b.org/,x"]),
+    ("a\u00a0b 1x", ["a\u00a0b"]),
 ]
 
 
@@ -136,22 +220,57 @@ def test_candidates_of_a_srcset(text, expected):
 
 def test_pictures():
     assert links("<picture><source srcset='w.webp, w2.webp 2x' src=n><img src=i.png srcset='i2.png 2x'></picture>") == [
-        ("media", "n"), ("image", "w.webp"), ("image", "w2.webp"), ("image", "i.png"), ("image", "i2.png")]
+        ("media", "n"),
+        ("image", "w.webp"),
+        ("image", "w2.webp"),
+        ("image", "i.png"),
+        ("image", "i2.png"),
+    ]
     assert links("<link rel=preload as=image href=p imagesrcset='q 2x'>") == [("link", "p"), ("image", "q")]
 
 
-@pytest.mark.parametrize("content, expected", [
-    ("5; url=x", "x"), ("0;URL = 'a b'; c", "a b"), ("url=x", None), (" 0.5 , url=x ", "x"), ("5", None), ("", None), ("5;", None),
-    ("5; ", None),
-    ("0;url=x y", "x y"), ("0;url='x", "x"), ("0;url=\"x\"y", "x"), ("0;url='x\"y'z", "x\"y"), ("0;url=", None), ("0;url=''", None),
-    ("0;x", "x"), ("0; /x", "/x"), ("0 x", "x"), ("0,x", "x"), ("0, 'x'y", "x"), ("0;;x", ";x"), ("0; upload", "upload"),
-    ("0;ur=x", "ur=x"),
-    ("0;url x", "url x"), ("0x", None), ("x", None), (";url=x", None), (" url=x", None), (".5;url=x", "x"), ("...;url=x", "x"),
-    ("-1;url=x", None),
-    ("+1;url=x", None), ("1e1;url=x", None), ("\n0\t;\furl\r=\nx", "x"), ("00009999999999999999999;url=x", "x"),
-    ("0;uRl=http://b.org/?url=y", "http://b.org/?url=y"),
-    ("0\u00a0;url=x", None), ("٣;url=x", None),
-])
+@pytest.mark.parametrize(
+    "content, expected",
+    [
+        ("5; url=x", "x"),
+        ("0;URL = 'a b'; c", "a b"),
+        ("url=x", None),
+        (" 0.5 , url=x ", "x"),
+        ("5", None),
+        ("", None),
+        ("5;", None),
+        ("5; ", None),
+        ("0;url=x y", "x y"),
+        ("0;url='x", "x"),
+        ('0;url="x"y', "x"),
+        ("0;url='x\"y'z", 'x"y'),
+        ("0;url=", None),
+        ("0;url=''", None),
+        ("0;x", "x"),
+        ("0; /x", "/x"),
+        ("0 x", "x"),
+        ("0,x", "x"),
+        ("0, 'x'y", "x"),
+        ("0;;x", ";x"),
+        ("0; upload", "upload"),
+        ("0;ur=x", "ur=x"),
+        ("0;url x", "url x"),
+        ("0x", None),
+        ("x", None),
+        (";url=x", None),
+        (" url=x", None),
+        (".5;url=x", "x"),
+        ("...;url=x", "x"),
+        ("-1;url=x", None),
+        ("+1;url=x", None),
+        ("1e1;url=x", None),
+        ("\n0\t;\furl\r=\nx", "x"),
+        ("00009999999999999999999;url=x", "x"),
+        ("0;uRl=http://b.org/?url=y", "http://b.org/?url=y"),
+        ("0\u00a0;url=x", None),
+        ("٣;url=x", None),
+    ],
+)
 def test_refreshes(content, expected):
     """The shared declarative refresh steps of the HTML standard; with a header they are the same."""
     quoted = content.replace("&", "&amp;").replace('"', "&quot;")
@@ -161,127 +280,193 @@ def test_refreshes(content, expected):
 
 
 def test_what_is_no_refresh():
-    assert links("<meta name=refresh content='5;url=x'><meta http-equiv=refresh><meta http-equiv=refreshed content='5;url=x'>") == []
+    assert (
+        links(
+            "<meta name=refresh content='5;url=x'><meta http-equiv=refresh><meta http-equiv=refreshed content='5;url=x'>"
+        )
+        == []
+    )
 
 
-@pytest.mark.parametrize("html, forbidden", [
-    ("<meta name=robots content=nofollow>", True),
-    ("<meta name=ROBOTS content='noindex, NoFollow'>", True),
-    ("<meta name=robots content=none>", True),
-    ("<meta name=coletor content=nofollow>", True),
-    ("<meta name=otherbot content=nofollow>", False),
-    ("<meta name=robots content='noindex'>", False),
-    ("<meta name=robots><meta content=nofollow>", False),
-    ("<meta name=description content='none nofollow'>", False),
-    ("<body><a href=x><meta name=robots content=nofollow>", True),
-    ("<meta name=robots content='index,follow'><meta name=Coletor content='NOFOLLOW'>", True),
-    ("<meta name=robots content='max-snippet:-1,nofollow'>", True),
-    ("<meta name=robots content='nofollowing'><meta name=robots content='follow none-such'>", False),
-    ("<template><meta name=robots content=nofollow></template>", False),
-])
+@pytest.mark.parametrize(
+    "html, forbidden",
+    [
+        ("<meta name=robots content=nofollow>", True),
+        ("<meta name=ROBOTS content='noindex, NoFollow'>", True),
+        ("<meta name=robots content=none>", True),
+        ("<meta name=coletor content=nofollow>", True),
+        ("<meta name=otherbot content=nofollow>", False),
+        ("<meta name=robots content='noindex'>", False),
+        ("<meta name=robots><meta content=nofollow>", False),
+        ("<meta name=description content='none nofollow'>", False),
+        ("<body><a href=x><meta name=robots content=nofollow>", True),
+        ("<meta name=robots content='index,follow'><meta name=Coletor content='NOFOLLOW'>", True),
+        ("<meta name=robots content='max-snippet:-1,nofollow'>", True),
+        ("<meta name=robots content='nofollowing'><meta name=robots content='follow none-such'>", False),
+        ("<template><meta name=robots content=nofollow></template>", False),
+    ],
+)
 def test_meta_robots(html, forbidden):
     assert read(html).nofollow == forbidden
 
 
-@pytest.mark.parametrize("html, noindex", [
-    ("<meta name=robots content=noindex>", True), ("<meta name=robots content=none>", True),
-    ("<meta name=coletor content='x, NOINDEX'>", True),
-    ("<meta name=robots content=nofollow>", False), ("<meta name=googlebot content=noindex>", False),
-    ("<meta name=robots content=noindex><meta name=robots content=index>", True),
-])
+@pytest.mark.parametrize(
+    "html, noindex",
+    [
+        ("<meta name=robots content=noindex>", True),
+        ("<meta name=robots content=none>", True),
+        ("<meta name=coletor content='x, NOINDEX'>", True),
+        ("<meta name=robots content=nofollow>", False),
+        ("<meta name=googlebot content=noindex>", False),
+        ("<meta name=robots content=noindex><meta name=robots content=index>", True),
+    ],
+)
 def test_meta_noindex(html, noindex):
     assert read(html).noindex == noindex
 
 
-@pytest.mark.parametrize("html, base", [
-    ("", None), ("<base href=/a/><base href=/b/>", "/a/"), ("<base target=x><base href=/b/>", "/b/"), ("<base href>", ""),
-    ("<body><a href=x><base href=/late/>", "/late/"), ("<base href=a/b>", "a/b"),
-    ("<template><base href=/t/></template><base href=/a/>", "/a/"),
-    ("<template><base href=/t/></template>", None), ("<!-- <base href=/c/> --><BASE HREF='//b.org'>", "//b.org"),
-])
+@pytest.mark.parametrize(
+    "html, base",
+    [
+        ("", None),
+        ("<base href=/a/><base href=/b/>", "/a/"),
+        ("<base target=x><base href=/b/>", "/b/"),
+        ("<base href>", ""),
+        ("<body><a href=x><base href=/late/>", "/late/"),
+        ("<base href=a/b>", "a/b"),
+        ("<template><base href=/t/></template><base href=/a/>", "/a/"),
+        ("<template><base href=/t/></template>", None),
+        ("<!-- <base href=/c/> --><BASE HREF='//b.org'>", "//b.org"),
+    ],
+)
 def test_first_base_with_href(html, base):
     assert read(html).base == base
 
 
-@pytest.mark.parametrize("base, resolved", [
-    (None, PAGE), ("", PAGE), ("/a/", "http://example.com/a/"), ("//other.org", "http://other.org/"),
-    ("sub/", "http://example.com/dir/sub/"),
-    ("https://b.org/x?q#f", "https://b.org/x?q"), ("javascript:1", PAGE), ("data:text/html,x", PAGE), ("http://[", PAGE),
-    ("\ud800", PAGE),
-])
+@pytest.mark.parametrize(
+    "base, resolved",
+    [
+        (None, PAGE),
+        ("", PAGE),
+        ("/a/", "http://example.com/a/"),
+        ("//other.org", "http://other.org/"),
+        ("sub/", "http://example.com/dir/sub/"),
+        ("https://b.org/x?q#f", "https://b.org/x?q"),
+        ("javascript:1", PAGE),
+        ("data:text/html,x", PAGE),
+        ("http://[", PAGE),
+        ("\ud800", PAGE),
+    ],
+)
 def test_base_is_resolved_against_the_page(base, resolved):
     scope = Scope(Config().scope, KEYS)
     assert Targets(Canonical(Config().url), scope, KEYS).base_of(PAGE, base).url == resolved
 
 
-@pytest.mark.parametrize("html, expected", [
-    ("<template><a href=y></a></template><a href=x>", {"x": 1, "y": 1}),
-    ("<template><a href=a><template><img src=b><template><embed src=c></template></template><a href=d></template>",
-     {"a": 1, "b": 1, "c": 1, "d": 1}),
-    ("<table><template><tr><td><a href=x></template></table>", {"x": 1}),
-    ("<template shadowrootmode=open><a href=x></a></template>", {"x": 1}),
-    ("<template><a href=x></template><template><a href=x></template>", {"x": 2}),
-    ("<template></template><template><script>'<a href=x>'</script><!-- <a href=y> --></template>", {}),
-])
+@pytest.mark.parametrize(
+    "html, expected",
+    [
+        ("<template><a href=y></a></template><a href=x>", {"x": 1, "y": 1}),
+        (
+            "<template><a href=a><template><img src=b><template><embed src=c></template></template><a href=d></template>",
+            {"a": 1, "b": 1, "c": 1, "d": 1},
+        ),
+        ("<table><template><tr><td><a href=x></template></table>", {"x": 1}),
+        ("<template shadowrootmode=open><a href=x></a></template>", {"x": 1}),
+        ("<template><a href=x></template><template><a href=x></template>", {"x": 2}),
+        ("<template></template><template><script>'<a href=x>'</script><!-- <a href=y> --></template>", {}),
+    ],
+)
 def test_templates(html, expected):
     assert {text: count for (_, text, _), count in read(html).links.items()} == expected
 
 
 def test_what_a_template_says_is_not_of_the_page():
-    page = read("<template><title>t</title><meta http-equiv=refresh content='0;url=x'><link rel=canonical href=c></template>"
-                "<title>p</title>")
+    page = read(
+        "<template><title>t</title><meta http-equiv=refresh content='0;url=x'><link rel=canonical href=c></template>"
+        "<title>p</title>"
+    )
     assert page.title == "p" and [(LINK_KINDS[kind], text) for kind, text, _ in page.links] == [("canonical", "c")]
 
 
-LAZY = "<img src=s data-src=a data-srcset='b 1x, c 2x' data-lazy-src=d><a href='#' data-href=e>" \
-       "<a data-url=f><iframe data-src=g></iframe><img data-original=h data-lazy=i><source data-lazy-srcset='j, k 2x'>"
+LAZY = (
+    "<img src=s data-src=a data-srcset='b 1x, c 2x' data-lazy-src=d><a href='#' data-href=e>"
+    "<a data-url=f><iframe data-src=g></iframe><img data-original=h data-lazy=i><source data-lazy-srcset='j, k 2x'>"
+)
 
 
 def test_lazy_attributes_are_read_where_asked_for():
     plain = [("a", ""), ("image", "s")]
     assert links(LAZY) == plain
     assert set(links(LAZY, lazy_attributes=True)) - set(plain) == {
-        *(("image", text) for text in "abcdhijk"), ("a", "e"), ("a", "f"), ("frame", "g")}
+        *(("image", text) for text in "abcdhijk"),
+        ("a", "e"),
+        ("a", "f"),
+        ("frame", "g"),
+    }
 
 
 def test_inline_scripts_are_read_where_asked_for():
-    html = "<script>go('/x/y.html', \"http://b.org/z\"); w('<a href=n>')</script><script src=s>'/not/this.html'</script>"
+    html = (
+        "<script>go('/x/y.html', \"http://b.org/z\"); w('<a href=n>')</script><script src=s>'/not/this.html'</script>"
+    )
     assert links(html) == [("script", "s")]
     assert links(html, inline_scripts=True) == [("data", "/x/y.html"), ("data", "http://b.org/z"), ("script", "s")]
 
 
 def test_inline_styles_are_read_where_asked_for():
-    html = ("<style>@import 'a.css'; p {background: url(b.png)} q {fill: url(#c) url(data:,d)}</style>"
-            "<p style='background: URL(\"e.png\")'><a href=f style='background: url(g)'>h</a>"
-            "<svg><style>r {fill: url(i)}</style></svg><template><p style='x: url(j)'></template>"
-            "<!-- <style>url(k)</style> --><p style='color: red'><p style>")
+    html = (
+        "<style>@import 'a.css'; p {background: url(b.png)} q {fill: url(#c) url(data:,d)}</style>"
+        "<p style='background: URL(\"e.png\")'><a href=f style='background: url(g)'>h</a>"
+        "<svg><style>r {fill: url(i)}</style></svg><template><p style='x: url(j)'></template>"
+        "<!-- <style>url(k)</style> --><p style='color: red'><p style>"
+    )
     assert links(html) == [("a", "f")]
     images = [("image", text) for text in ("b.png", "e.png", "g", "i", "j")]
     assert links(html, inline_styles=True) == [("a", "f"), ("style", "a.css"), *images]
 
 
 def test_anchor_text_is_kept_where_asked_for():
-    html = "<a href=x> one <b>two</b>\n three</a><a href=x>more</a><a href=y><img alt=n></a><a href=y>late</a><a href=z>" + "w " * 300
+    html = (
+        "<a href=x> one <b>two</b>\n three</a><a href=x>more</a><a href=y><img alt=n></a><a href=y>late</a><a href=z>"
+        + "w " * 300
+    )
     assert read(html).anchors == {}
     anchors = read(html, anchor_text=True).anchors
     assert (anchors["x"], anchors["y"], len(anchors["z"])) == ("one two three", "late", 200)
 
 
-@pytest.mark.parametrize("html, language", [
-    ("<html lang=pt-BR>", "pt-BR"), ("<html xml:lang=it>", "it"), ("<html lang=' ru '>", "ru"), ("<p lang=x>", ""), ("", ""),
-    ("<html lang>", ""),
-    ("<html lang=" + "x" * 99, ""), ("<html lang=" + "x" * 99 + ">", "x" * 35), ("<body><html lang=de>", "de"),
-])
+@pytest.mark.parametrize(
+    "html, language",
+    [
+        ("<html lang=pt-BR>", "pt-BR"),
+        ("<html xml:lang=it>", "it"),
+        ("<html lang=' ru '>", "ru"),
+        ("<p lang=x>", ""),
+        ("", ""),
+        ("<html lang>", ""),
+        ("<html lang=" + "x" * 99, ""),
+        ("<html lang=" + "x" * 99 + ">", "x" * 35),
+        ("<body><html lang=de>", "de"),
+    ],
+)
 def test_language(html, language):
     assert read(html).language == language
 
 
-@pytest.mark.parametrize("html, title", [
-    ("<title> a\n\t b&amp;c </title>", "a b&c"), ("<title></title><title>b</title>", ""), ("<p>x", ""),
-    ("<title>" + "x" * 400, "x" * 300),
-    ("<title>a<b>c</title>", "a<b>c"), ("<title>a\0b\ud800</title>".encode("utf-8", "surrogatepass"), "a\ufffdb\ufffd\ufffd\ufffd"),
-    ("<svg><title>icon</title></svg><title>page</title>", "page"), ("<svg><title>icon</title></svg>", ""),
-])
+@pytest.mark.parametrize(
+    "html, title",
+    [
+        ("<title> a\n\t b&amp;c </title>", "a b&c"),
+        ("<title></title><title>b</title>", ""),
+        ("<p>x", ""),
+        ("<title>" + "x" * 400, "x" * 300),
+        ("<title>a<b>c</title>", "a<b>c"),
+        ("<title>a\0b\ud800</title>".encode("utf-8", "surrogatepass"), "a\ufffdb\ufffd\ufffd\ufffd"),
+        ("<svg><title>icon</title></svg><title>page</title>", "page"),
+        ("<svg><title>icon</title></svg>", ""),
+    ],
+)
 def test_title(html, title):
     assert read(html).title == title
 

@@ -11,12 +11,14 @@ import pytest
 from contract.config import Config
 from stages.extractor.documents import nesting
 from stages.extractor.documents.nesting import cut_tangled, find_tags
-from tests.unit.test_extractor_lab import read_answer
+from tests.extractor_lab import read_answer
 from tests.unit.test_html import links
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SECONDS_MAX = 6.0  # about one is expected; a page that is not cut takes minutes
-MEMORY_MAX_BYTES = 1_200 << 20  # of address space: ELEMENTS_MAX elements that are made anew, the page, and the interpreter
+MEMORY_MAX_BYTES = (
+    1_200 << 20
+)  # of address space: ELEMENTS_MAX elements that are made anew, the page, and the interpreter
 
 
 def cut(html: bytes) -> bytes:
@@ -34,7 +36,9 @@ HOSTILE = {
     "many attributes": b"<a href=x><b " + b" ".join(b"a%d=1" % number for number in range(200_000)) + b">",
     "attributes with marks": b"<a href=x><b " + b" ".join(b"a%d='>'" % number for number in range(200_000)) + b">",
     "open formatting": b"<a href=x><p>" + b"".join(b"<b id=%d>" % number for number in range(4_000)) + b"<p>x" * 4_000,
-    "open formatting, long": b"<a href=x><p>" + b"".join(b"<b id=%d>" % number for number in range(8)) + b"<p>x" * 300_000,
+    "open formatting, long": b"<a href=x><p>"
+    + b"".join(b"<b id=%d>" % number for number in range(8))
+    + b"<p>x" * 300_000,
     "many options": b"<a href=x><select>" + b"<option>x" * 200_000,
     "unknown end tags": b"<a href=x>" + b"<div></x>" * 100_000,
     "end tags out of reach": b"<a href=x>" + b"<div><table></div>" * 100_000,
@@ -50,7 +54,8 @@ HOSTILE = {
     "a million attributes": b"<a href=x><b " + b" ".join(b"a%d=1" % number for number in range(1_000_000)) + b">",
     "a million glued attributes": b"<a href=x><b " + b"".join(b"a%d=''" % number for number in range(1_000_000)) + b">",
     "open formatting, all kinds": b"<a href=x>" + b"<b><i><u><s><em><tt><big><code><font><small><strong><p>" * 20_000,
-    "open formatting, told apart": b"<a href=x>" + b"".join(b"<p><font id=%d><i id=%d>" % (number, number) for number in range(100_000)),
+    "open formatting, told apart": b"<a href=x>"
+    + b"".join(b"<p><font id=%d><i id=%d>" % (number, number) for number in range(100_000)),
     "open links": b"<a href=x>" + b"".join(b"<div><a href=%d>" % number for number in range(20_000)),
     "blanks in a refresh": b"<a href=x><meta http-equiv=refresh content='0" + b" " * 1_000_000 + b"'>",
     "digits in a refresh": b"<a href=x><meta http-equiv=refresh content='" + b"0." * 1_000_000 + b"'>",
@@ -72,20 +77,31 @@ def test_hostile_pages(name):
         assert ("a", "x") in found
 
 
-@pytest.mark.parametrize("page", [
-    b"".join(b"<a href=%d><object>" % number for number in range(3_000)) + b"w " * 3_000_000,
-    b"".join(b"<a href=%d><object>" % number for number in range(100_000)), b"<a href=x>w</a>" * 300_000,
-], ids=["much text", "deep", "alike"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        b"".join(b"<a href=%d><object>" % number for number in range(3_000)) + b"w " * 3_000_000,
+        b"".join(b"<a href=%d><object>" % number for number in range(100_000)),
+        b"<a href=x>w</a>" * 300_000,
+    ],
+    ids=["much text", "deep", "alike"],
+)
 def test_links_that_stand_in_each_other(page):
     began = time.process_time()
     assert links(page, anchor_text=True, lazy_attributes=True, inline_scripts=True, inline_styles=True, text=True)
     assert time.process_time() - began < SECONDS_MAX
 
 
-@pytest.mark.parametrize("page", [
-    b"<svg>" + b"<style>url(x)" * 100_000, b"<p style='background:url(x)'>" * 100_000,
-    b"<style>" + b"url( " * 1_000_000, b"<p style='" + b"url((" * 1_000_000,
-], ids=["nested", "many", "open", "one"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        b"<svg>" + b"<style>url(x)" * 100_000,
+        b"<p style='background:url(x)'>" * 100_000,
+        b"<style>" + b"url( " * 1_000_000,
+        b"<p style='" + b"url((" * 1_000_000,
+    ],
+    ids=["nested", "many", "open", "one"],
+)
 def test_styles_without_end(page):
     began = time.process_time()
     links(page, inline_styles=True)
@@ -93,9 +109,12 @@ def test_styles_without_end(page):
 
 
 LINES = {
-    "text": b"<a href=x>", "attribute": b"<a href=x><a href='", "tags": b"<a href=x>" + b"<p>" * 10_000,
+    "text": b"<a href=x>",
+    "attribute": b"<a href=x><a href='",
+    "tags": b"<a href=x>" + b"<p>" * 10_000,
     "comment": b"<a href=x><!--",
-    "script": b"<a href=x><script>'", "title": b"<a href=x><title>",
+    "script": b"<a href=x><script>'",
+    "title": b"<a href=x><title>",
 }
 LINE_BYTES = 100_000_000
 
@@ -107,7 +126,11 @@ def test_a_line_of_100_mb(name):
     began = time.process_time()
     answer = read_answer(body)
     assert time.process_time() - began < SECONDS_MAX and len(answer.content) == Config().extractor.page_max_bytes
-    assert answer.reader == "html" and list(answer.document.links) == [(0, "x", False)] and len(answer.document.title) <= 300
+    assert (
+        answer.reader == "html"
+        and list(answer.document.links) == [(0, "x", False)]
+        and len(answer.document.title) <= 300
+    )
 
 
 def test_memory_is_bounded():
@@ -119,12 +142,16 @@ def test_memory_is_bounded():
         print(sum(("a", "x") in links(HOSTILE[name]) for name in sys.argv[2:]))
     """
     names = [name for name in HOSTILE if b"href=x>" in HOSTILE[name][:20]]
-    ended = subprocess.run([sys.executable, "-c", program, str(MEMORY_MAX_BYTES), *names], capture_output=True, text=True, cwd=ROOT)
+    ended = subprocess.run(
+        [sys.executable, "-c", program, str(MEMORY_MAX_BYTES), *names], capture_output=True, text=True, cwd=ROOT
+    )
     assert (ended.returncode, ended.stdout.strip()) == (0, str(len(names))), ended.stderr[-2000:]
 
 
 ORDINARY = {
-    "large table": b"<table>" + b"<tr><td><font color=red><b>x</b></font><td><p>y<td><a href=z>z</a></tr>" * 20_000 + b"</table>",
+    "large table": b"<table>"
+    + b"<tr><td><font color=red><b>x</b></font><td><p>y<td><a href=z>z</a></tr>" * 20_000
+    + b"</table>",
     "unclosed cells": b"<table>" + b"<tr><td><font color=red><b>x<td><p>y" * 20_000,
     "unclosed items": b"<ul>" + b"<li><font size=1><b>x" * 40_000,
     "unclosed paragraphs": b"<p>x<br>" * 100_000,

@@ -7,7 +7,7 @@ import pytest
 from contract.config import Config, from_tables
 from contract.errors import BadConfiguration
 from stages.extractor.requisites import HOPS_MORE
-from tests.unit.test_extractor_lab import PAGE, judge_answer, read_answer
+from tests.extractor_lab import PAGE, judge_answer, read_answer
 
 KINDS = ("image", "style", "script", "media", "object", "frame")
 LAST = 2  # hops_max
@@ -17,26 +17,52 @@ def archiving(**scope) -> Config:
     config = Config()
     rules = {"accept_domains": ("example.com",), "reject_extensions": ("zip",), "reject_domains": ("rejected.org",)}
     documents = (*config.extractor.documents, "inline_styles")
-    return replace(config, extractor=replace(config.extractor, requisites=KINDS, documents=documents),
-                   scope=replace(config.scope, **{**rules, "hops_max": LAST, **scope}))
+    return replace(
+        config,
+        extractor=replace(config.extractor, requisites=KINDS, documents=documents),
+        scope=replace(config.scope, **{**rules, "hops_max": LAST, **scope}),
+    )
 
 
-def followed(body: str, kind: str = "text/html", *headers: str, config: Config | None = None, url: str = PAGE,
-             depth: int = 1, status: int = 200) -> list[str]:
+def followed(
+    body: str,
+    kind: str = "text/html",
+    *headers: str,
+    config: Config | None = None,
+    url: str = PAGE,
+    depth: int = 1,
+    status: int = 200,
+) -> list[str]:
     config = config or archiving()
     answer = read_answer(body, kind, *headers, status=status, url=url, config=config)
     judged = judge_answer(answer, url=url, depth=depth, config=config)
     return [target for target, is_followed in zip(judged.urls, judged.followed) if is_followed]
 
 
-@pytest.mark.parametrize("html", [
-    "<img src={}>", "<img srcset='{} 2x'>", "<link rel=stylesheet href={}>", "<link rel=icon href={}>",
-    "<script src={}></script>", "<video src={}></video>", "<video poster={}></video>", "<audio><source src={}></audio>",
-    "<object data={}></object>", "<embed src={}>", "<iframe src={}></iframe>", "<body background={}>",
-    "<svg><use href={} /></svg>", "<svg><image xlink:href={} /></svg>", "<noscript><img src={}></noscript>",
-    "<style>@import '{}';</style>", "<style>p {{background: url({})}}</style>", "<p style=\"background: URL('{}')\">",
-    "<template><p style='background: url({})'></template>",
-])
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<img src={}>",
+        "<img srcset='{} 2x'>",
+        "<link rel=stylesheet href={}>",
+        "<link rel=icon href={}>",
+        "<script src={}></script>",
+        "<video src={}></video>",
+        "<video poster={}></video>",
+        "<audio><source src={}></audio>",
+        "<object data={}></object>",
+        "<embed src={}>",
+        "<iframe src={}></iframe>",
+        "<body background={}>",
+        "<svg><use href={} /></svg>",
+        "<svg><image xlink:href={} /></svg>",
+        "<noscript><img src={}></noscript>",
+        "<style>@import '{}';</style>",
+        "<style>p {{background: url({})}}</style>",
+        "<p style=\"background: URL('{}')\">",
+        "<template><p style='background: url({})'></template>",
+    ],
+)
 def test_what_a_page_needs_is_followed_to_any_host(html):
     target = "http://other.org/x"
     page = html.format(target)
@@ -44,10 +70,18 @@ def test_what_a_page_needs_is_followed_to_any_host(html):
     assert followed(page, config=replace(archiving(), extractor=Config().extractor)) == []
 
 
-@pytest.mark.parametrize("html", [
-    "<a href={}>", "<area href={}>", "<link rel=next href={}>", "<link rel=preconnect href={}>",
-    "<meta http-equiv=refresh content='0;url={}'>", "<form action={}></form>", "<q cite={}></q>",
-])
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<a href={}>",
+        "<area href={}>",
+        "<link rel=next href={}>",
+        "<link rel=preconnect href={}>",
+        "<meta http-equiv=refresh content='0;url={}'>",
+        "<form action={}></form>",
+        "<q cite={}></q>",
+    ],
+)
 def test_pages_of_other_hosts_are_not(html):
     assert followed(html.format("http://other.org/x")) == []
 
@@ -58,11 +92,18 @@ def test_a_style_needs_styles_images_and_fonts():
     assert followed(sheet, "text/css", url="http://other.org/s/sheet.css") == expected
 
 
-@pytest.mark.parametrize("target, scope", [
-    ("http://rejected.org/x", {}), ("http://other.org/x.zip", {}), ("http://other.org/a/a/a/a/x", {}),
-    ("http://other.org/x", {"reject_surts": ("org,other,",)}), ("http://other.org/x", {"reject_patterns": ("other",)}),
-    ("http://other.org/?" + "x" * 2_000, {}),
-], ids=["domain", "extension", "repeats", "surt", "pattern", "length"])
+@pytest.mark.parametrize(
+    "target, scope",
+    [
+        ("http://rejected.org/x", {}),
+        ("http://other.org/x.zip", {}),
+        ("http://other.org/a/a/a/a/x", {}),
+        ("http://other.org/x", {"reject_surts": ("org,other,",)}),
+        ("http://other.org/x", {"reject_patterns": ("other",)}),
+        ("http://other.org/?" + "x" * 2_000, {}),
+    ],
+    ids=["domain", "extension", "repeats", "surt", "pattern", "length"],
+)
 def test_rules_that_reject_hold(target, scope):
     assert followed(f"<img src='{target}'><img src=/y>", config=archiving(**scope)) == ["http://example.com/y"]
 
@@ -73,10 +114,16 @@ def test_a_frame_of_another_host_leads_to_its_requisites_and_into_the_scope():
     assert followed(html, url="http://other.org/frame") == expected
 
 
-@pytest.mark.parametrize("url, depth, is_followed", [
-    ("http://other.org/x", 1, True), ("http://example.com/x.png", 1, True),
-    ("http://example.com/x", 1, False), ("http://other.org/x", 0, False),
-], ids=["a requisite of another host", "a requisite by its extension", "a page", "a seed out of scope"])
+@pytest.mark.parametrize(
+    "url, depth, is_followed",
+    [
+        ("http://other.org/x", 1, True),
+        ("http://example.com/x.png", 1, True),
+        ("http://example.com/x", 1, False),
+        ("http://other.org/x", 0, False),
+    ],
+    ids=["a requisite of another host", "a requisite by its extension", "a page", "a seed out of scope"],
+)
 def test_where_a_requisite_redirects_is_a_requisite(url, depth, is_followed):
     found = followed("", "text/html", "Location: http://third.org/y", url=url, depth=depth, status=302)
     assert found == ["http://third.org/y"] * is_followed

@@ -15,18 +15,34 @@ from storage.tables import read_table, write_table
 SEED = 2**64 - 1
 PREFIXES_TYPES = [str(kind) for kind in PREFIXES.types]
 OFF = Limits(0, 0, 0, 0, 0)
-SUGGESTED = Limits(server_max_urls=1_000_000, domain_max_urls=4_000_000, prefix_from_urls=5_000, prefix_max_urls=50_000, query_max_urls=50_000)
+SUGGESTED = Limits(
+    server_max_urls=1_000_000,
+    domain_max_urls=4_000_000,
+    prefix_from_urls=5_000,
+    prefix_max_urls=50_000,
+    query_max_urls=50_000,
+)
 
 
 def new_rows(urls, server=0, depth=1, key=None) -> NewRows:
     count = len(urls)
-    return NewRows(np.broadcast_to(np.asarray(server, np.uint32), count), np.arange(count, dtype=np.uint64) if key is None else np.array(key, np.uint64),
-                   np.broadcast_to(np.asarray(depth, np.uint8), count), pa.array(urls, pa.string()))
+    return NewRows(
+        np.broadcast_to(np.asarray(server, np.uint32), count),
+        np.arange(count, dtype=np.uint64) if key is None else np.array(key, np.uint64),
+        np.broadcast_to(np.asarray(depth, np.uint8), count),
+        pa.array(urls, pa.string()),
+    )
 
 
 def judge(rows, limits, known=(0,), domain=None, table=None):
-    codes, table = judge_new(rows, np.array(known, np.uint32), np.arange(len(known)) if domain is None else np.array(domain, np.uint64),
-                             prefixes.empty() if table is None else table, limits, SEED)
+    codes, table = judge_new(
+        rows,
+        np.array(known, np.uint32),
+        np.arange(len(known)) if domain is None else np.array(domain, np.uint64),
+        prefixes.empty() if table is None else table,
+        limits,
+        SEED,
+    )
     return [RULES[code] for code in codes.tolist()], table
 
 
@@ -43,25 +59,46 @@ def table_of(*rows) -> Prefixes:
     return Prefixes(*(np.array(column, dtype) for column, dtype in zip(columns, PREFIXES_TYPES)))
 
 
-@pytest.mark.parametrize("url, levels", [
-    ("http://a/", 0), ("http://a/a", 1), ("http://a/a/", 1), ("http://a/a/b", 2), ("http://a:80/a/b/?c/d", 2), ("http://a/?/a/b", 0),
-    ("http://a/a?b/c?d/e", 1),
-    ("http://a//", 0), ("http://a//a//b//", 2), ("http://a/" + "x/" * 255, 255), ("http://a/" + "x/" * 3000, 255), ("http://a/" + "/" * 7000, 0),
-    ("http://a", 0), ("", 0), ("http://a?b/c/d/e", 0),  # no canonical URLs, but no reason to fall
-])
+@pytest.mark.parametrize(
+    "url, levels",
+    [
+        ("http://a/", 0),
+        ("http://a/a", 1),
+        ("http://a/a/", 1),
+        ("http://a/a/b", 2),
+        ("http://a:80/a/b/?c/d", 2),
+        ("http://a/?/a/b", 0),
+        ("http://a/a?b/c?d/e", 1),
+        ("http://a//", 0),
+        ("http://a//a//b//", 2),
+        ("http://a/" + "x/" * 255, 255),
+        ("http://a/" + "x/" * 3000, 255),
+        ("http://a/" + "/" * 7000, 0),
+        ("http://a", 0),
+        ("", 0),
+        ("http://a?b/c/d/e", 0),  # no canonical URLs, but no reason to fall
+    ],
+)
 def test_levels_of_a_path(url, levels):
     assert path_levels(pa.array(["http://b/c/d", url, "http://b/e"])).tolist() == [2, levels, 1]
 
 
 def test_levels_of_nothing():
-    for urls in (pa.array([], pa.string()), pa.array([], pa.large_string()), pa.chunked_array([], pa.string()), pa.array(["http://a/b"])[1:]):
+    for urls in (
+        pa.array([], pa.string()),
+        pa.array([], pa.large_string()),
+        pa.chunked_array([], pa.string()),
+        pa.array(["http://a/b"])[1:],
+    ):
         assert path_levels(urls).tolist() == [] and path_levels(urls).dtype == np.uint8
 
 
 def test_no_rows_change_nothing():
     table = table_of((0, FOLDER, 7, 3, 0))
     assert judge(new_rows([]), Limits(1, 1, 0, 1, 1), table=table) == ([], table)
-    codes, after = judge_new(new_rows([]), np.empty(0, np.uint32), np.empty(0, np.uint64), prefixes.empty(), SUGGESTED, SEED)
+    codes, after = judge_new(
+        new_rows([]), np.empty(0, np.uint32), np.empty(0, np.uint64), prefixes.empty(), SUGGESTED, SEED
+    )
     assert len(codes) == 0 and codes.dtype == np.uint8 and len(after) == 0
 
 
@@ -88,18 +125,29 @@ def test_a_server_is_watched_when_these_rows_make_it_large_and_ever_after():
     assert judge(new_rows(["http://a/a/x"]), limits, known=[13], table=table)[0] == ["path_prefix"]
 
 
-@pytest.mark.parametrize("trap, rule, left", [
-    ("http://a/calendar/day-{}", "path_prefix", 5), ("http://a/a/b/{}", "path_prefix", 5), ("http://a/a/b/c/d/{}/e/", "path_prefix", 5),
-    ("http://a/calendar/{}/05/14", "path_prefix", 5 * TREE_TIMES), ("http://a/lista.php?page={}", "query", 4), ("http://a/?s={}", "query", 4),
-    ("http://a/x/{}?", "path_prefix", 5), ("http://a/post-{}/", "", 100), ("http://a/{}/tag", "", 100),
-])
+@pytest.mark.parametrize(
+    "trap, rule, left",
+    [
+        ("http://a/calendar/day-{}", "path_prefix", 5),
+        ("http://a/a/b/{}", "path_prefix", 5),
+        ("http://a/a/b/c/d/{}/e/", "path_prefix", 5),
+        ("http://a/calendar/{}/05/14", "path_prefix", 5 * TREE_TIMES),
+        ("http://a/lista.php?page={}", "query", 4),
+        ("http://a/?s={}", "query", 4),
+        ("http://a/x/{}?", "path_prefix", 5),
+        ("http://a/post-{}/", "", 100),
+        ("http://a/{}/tag", "", 100),
+    ],
+)
 def test_traps_and_what_the_budget_has_to_bound(trap, rule, left):
     told, _ = judge(new_rows(numbered(trap, 100)), Limits(0, 0, 0, 5, 4))
     assert told == [""] * left + [rule] * (100 - left)
 
 
 def test_a_large_site_is_left_alone_and_a_trap_on_it_is_not():
-    site = [f"http://a/artigos/{2000 + number % 25}/{number}" for number in range(300_000)] + numbered("http://a/titulo-{}/", 100_000)
+    site = [f"http://a/artigos/{2000 + number % 25}/{number}" for number in range(300_000)] + numbered(
+        "http://a/titulo-{}/", 100_000
+    )
     site += [f"http://a/produto/{number}?cor=azul" for number in range(40_000)]
     told, table = judge(new_rows(site), SUGGESTED)
     assert set(told) == {""}
@@ -110,8 +158,12 @@ def test_a_large_site_is_left_alone_and_a_trap_on_it_is_not():
 
 def test_nearest_to_a_seed_first_then_by_key():
     keys, depths = [2**64 - 1, 0, 5, 2**63, 1], [1, 2, 2, 1, 3]
-    for limits, rule in ((Limits(3, 0, 0, 0, 0), "server_budget"), (Limits(0, 3, 0, 0, 0), "domain_budget"),
-                         (Limits(0, 0, 0, 3, 0), "path_prefix"), (Limits(0, 0, 0, 0, 3), "query")):
+    for limits, rule in (
+        (Limits(3, 0, 0, 0, 0), "server_budget"),
+        (Limits(0, 3, 0, 0, 0), "domain_budget"),
+        (Limits(0, 0, 0, 3, 0), "path_prefix"),
+        (Limits(0, 0, 0, 0, 3), "query"),
+    ):
         told, _ = judge(new_rows(["http://a/a/b/c?d"] * 5, depth=depths, key=keys), limits)
         assert told == ["", "", rule, "", rule]
 
@@ -135,7 +187,9 @@ def test_only_what_all_rules_grant_is_counted():
 
 def test_servers_of_a_domain_share_its_budget():
     """In the domain by depth, then server, then key; another domain is not touched, nor are URLs that are known."""
-    rows = new_rows(["http://x/"] * 8, server=[2, 2, 0, 0, 0, 1, 1, 1], depth=[0, 1, 1, 1, 2, 0, 9, 9], key=[8, 0, 6, 5, 4, 3, 2, 1])
+    rows = new_rows(
+        ["http://x/"] * 8, server=[2, 2, 0, 0, 0, 1, 1, 1], depth=[0, 1, 1, 1, 2, 0, 9, 9], key=[8, 0, 6, 5, 4, 3, 2, 1]
+    )
     told, _ = judge(rows, Limits(0, 10, 0, 0, 0), known=[3, 100, 4], domain=[2**64 - 1, 5, 2**64 - 1])
     assert told == ["", "domain_budget", "", "", "domain_budget"] + ["domain_budget"] * 3
     told, _ = judge(rows, Limits(5, 10, 0, 0, 0), known=[3, 4, 4], domain=[9, 5, 9])
@@ -147,7 +201,10 @@ def test_counts_go_on_in_the_next_merge_and_a_raised_limit_opens_the_prefix():
     assert told == [""] * 7
     told, table = judge(new_rows(numbered("http://a/a/b/{}", 7, first=7)), Limits(0, 0, 0, 10, 0), [7], table=table)
     assert told == [""] * 3 + ["path_prefix"] * 4
-    assert judge(new_rows(["http://a/a/b/x", "http://a/a/c/x"]), Limits(0, 0, 0, 10, 0), [10], table=table)[0] == ["path_prefix", ""]
+    assert judge(new_rows(["http://a/a/b/x", "http://a/a/c/x"]), Limits(0, 0, 0, 10, 0), [10], table=table)[0] == [
+        "path_prefix",
+        "",
+    ]
     assert judge(new_rows(["http://a/a/b/x"]), Limits(0, 0, 0, 11, 0), [10], table=table)[0] == [""]
     assert judge(new_rows(["http://a/a/b/x"]), Limits(0, 0, 0, 5, 0), [10], table=table)[0] == ["path_prefix"]
 
@@ -158,11 +215,16 @@ def test_a_heavy_prefix_cannot_be_pushed_out_by_noise():
     known = told.count("")
     assert known == 100
     for turn in range(20):  # thousands of prefixes, some of them as heavy as can be
-        noise = numbered("http://a/n{}/x/y", 2000, first=2000 * turn) + [f"http://a/h{turn}/{part}/{number}" for part in range(5) for number in range(90)]
+        noise = numbered("http://a/n{}/x/y", 2000, first=2000 * turn) + [
+            f"http://a/h{turn}/{part}/{number}" for part in range(5) for number in range(90)
+        ]
         told, table = judge(new_rows(noise), limits, [known], table=table)
         known += told.count("")
         assert len(table) <= PREFIXES_MAX and (np.bincount(table.kind, minlength=3) <= KEPT).all()
-        assert judge(new_rows(numbered("http://a/trap/x/{}", 5, first=999)), limits, [known], table=table)[0] == ["path_prefix"] * 5
+        assert (
+            judge(new_rows(numbered("http://a/trap/x/{}", 5, first=999)), limits, [known], table=table)[0]
+            == ["path_prefix"] * 5
+        )
 
 
 def test_prefixes_that_take_turns_are_caught_all_the_same():
@@ -194,7 +256,10 @@ def test_a_count_is_never_too_low_and_a_wide_site_is_left_alone():
         assert len(table) == KEPT[FOLDER]
         floor = int(table.count.min())
         assert int(table.count.sum()) <= granted and floor <= granted // KEPT[FOLDER]
-        counts = {prefix: (count, began) for prefix, count, began in zip(table.prefix.tolist(), table.count.tolist(), table.began.tolist())}
+        counts = {
+            prefix: (count, began)
+            for prefix, count, began in zip(table.prefix.tolist(), table.count.tolist(), table.began.tolist())
+        }
         for folder, number in exact.items():
             count, began = counts.get(hashes[folder], (floor, floor))
             assert count - began <= number <= count
@@ -206,7 +271,10 @@ def test_past_a_share_times_the_limit_nothing_new_has_room():
     urls = [f"http://a/f{folder}/{number}" for folder in range(KEPT[FOLDER] + 5) for number in range(9)]
     told, table = judge(new_rows(urls), Limits(0, 0, 0, 9, 0))
     assert set(told) == {""}
-    assert judge(new_rows(["http://a/new/1", "http://a/page"]), Limits(0, 0, 0, 9, 0), [len(told)], table=table)[0] == ["path_prefix", ""]
+    assert judge(new_rows(["http://a/new/1", "http://a/page"]), Limits(0, 0, 0, 9, 0), [len(told)], table=table)[0] == [
+        "path_prefix",
+        "",
+    ]
     assert judge(new_rows(["http://a/new/1"]), Limits(0, 0, 0, 10, 0), [len(told)], table=table)[0] == [""]
 
 
@@ -230,34 +298,59 @@ def test_ties_stay_by_hash_and_the_table_is_sorted():
 def test_the_largest_stay_whatever_their_hashes(low, high):
     """Hashes that lie all on one side of the bound by which a flood is sifted."""
     random = np.random.default_rng(3)
-    rows = {(server, kind, int(prefix)): int(random.choice([1, 1, 1, 1, 2, 9]))
-            for server, size in ((0, 900), (2, 20), (5, 120)) for kind in range(3) for prefix in random.integers(low, high, size, np.uint64, endpoint=True)}
+    rows = {
+        (server, kind, int(prefix)): int(random.choice([1, 1, 1, 1, 2, 9]))
+        for server, size in ((0, 900), (2, 20), (5, 120))
+        for kind in range(3)
+        for prefix in random.integers(low, high, size, np.uint64, endpoint=True)
+    }
     table = table_of(*((*owner, count, 0) for owner, count in rows.items()))
     want = []
     for server, kind in {owner[:2] for owner in rows}:
         mine = sorted((-count, owner) for owner, count in rows.items() if owner[:2] == (server, kind))
-        want += [(*owner, -count, 0) for count, owner in mine[:KEPT[kind]]]
+        want += [(*owner, -count, 0) for count, owner in mine[: KEPT[kind]]]
     assert rows_of(prefixes.keep_largest(table)) == sorted(want)
 
 
 def test_the_same_prefix_on_two_servers_is_counted_apart():
-    told, table = judge(new_rows(["http://a/a/b/1", "http://b/a/b/1", "http://b/a/b/2"], server=[0, 1, 1]), Limits(0, 0, 0, 1, 0), known=[0, 0])
+    told, table = judge(
+        new_rows(["http://a/a/b/1", "http://b/a/b/1", "http://b/a/b/2"], server=[0, 1, 1]),
+        Limits(0, 0, 0, 1, 0),
+        known=[0, 0],
+    )
     assert told == ["", "", "path_prefix"]
     assert table.server.tolist() == [0, 0, 1, 1] and table.prefix[:2].tolist() == table.prefix[2:].tolist()
 
 
 def test_long_and_odd_texts():
     long = "/" + "a" * 3990 + "/" + "b" * 3990
-    urls = [f"http://a{long}{number % 10}/{number}" for number in range(200)] + numbered("http://a" + "/" * 7000 + "{}/x", 50)
+    urls = [f"http://a{long}{number % 10}/{number}" for number in range(200)] + numbered(
+        "http://a" + "/" * 7000 + "{}/x", 50
+    )
     told, _ = judge(new_rows(urls), Limits(0, 0, 0, 15, 0))
     assert told[:150] == [""] * 120 + ["path_prefix"] * 30 and told[150:] == ["path_prefix"] * 50 + [""] * 50
 
 
 def test_a_table_follows_its_servers(tmp_path):
-    first, second, third, fourth = (FOLDER, 7, 3, 0), (QUERY, 1, 9, 2), (FOLDER, 2**64 - 1, 2**32 - 1, 2**32 - 1), (TREE, 0, 1, 0)
+    first, second, third, fourth = (
+        (FOLDER, 7, 3, 0),
+        (QUERY, 1, 9, 2),
+        (FOLDER, 2**64 - 1, 2**32 - 1, 2**32 - 1),
+        (TREE, 0, 1, 0),
+    )
     table = table_of((0, *first), (0, *second), (2, *third), (3, *fourth))
-    assert rows_of(prefixes.move_servers(table, np.array([1, 2, 4, 5]))) == [(1, *first), (1, *second), (4, *third), (5, *fourth)]
-    assert rows_of(prefixes.move_servers(table, np.array([3, 2, 1, 0]))) == [(0, *fourth), (1, *third), (3, *first), (3, *second)]
+    assert rows_of(prefixes.move_servers(table, np.array([1, 2, 4, 5]))) == [
+        (1, *first),
+        (1, *second),
+        (4, *third),
+        (5, *fourth),
+    ]
+    assert rows_of(prefixes.move_servers(table, np.array([3, 2, 1, 0]))) == [
+        (0, *fourth),
+        (1, *third),
+        (3, *first),
+        (3, *second),
+    ]
     here = np.array([False, True, True, True])
     assert rows_of(prefixes.take_servers(table, here, np.cumsum(here) - 1)) == [(1, *third), (2, *fourth)]
     assert len(prefixes.take_servers(table, ~here & False, np.cumsum(here))) == 0

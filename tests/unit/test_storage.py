@@ -87,7 +87,10 @@ def test_members_stand_alone(codec):
         frames.Members(memoryview(b"plain text")).read(0, 1 << 20)
 
 
-SAMPLES = [b"WARC/1.1\r\nWARC-Type: response\r\nnumber %d of many, each with words of its own %d\r\n" % (n, n * n) * 20 for n in range(300)]
+SAMPLES = [
+    b"WARC/1.1\r\nWARC-Type: response\r\nnumber %d of many, each with words of its own %d\r\n" % (n, n * n) * 20
+    for n in range(300)
+]
 DICTIONARY = frames.train_dictionary(SAMPLES, 4096)
 
 
@@ -100,10 +103,14 @@ def read_all(data: bytes) -> list[bytes]:
     return found
 
 
-@pytest.mark.parametrize("frame", [
-    frames.dictionary_frame(DICTIONARY), frames.skippable(DICTIONARY, frames.DICTIONARY_FRAME_MAGIC),
-    frames.skippable(frames.Zstd().compress(DICTIONARY), frames.DICTIONARY_FRAME_MAGIC),
-])
+@pytest.mark.parametrize(
+    "frame",
+    [
+        frames.dictionary_frame(DICTIONARY),
+        frames.skippable(DICTIONARY, frames.DICTIONARY_FRAME_MAGIC),
+        frames.skippable(frames.Zstd().compress(DICTIONARY), frames.DICTIONARY_FRAME_MAGIC),
+    ],
+)
 def test_a_file_may_begin_with_its_dictionary(frame):
     codec, plain = frames.Zstd(dictionary=DICTIONARY), frames.Zstd()
     data = frame + b"".join(map(codec.compress, SAMPLES[:3]))
@@ -113,15 +120,24 @@ def test_a_file_may_begin_with_its_dictionary(frame):
         with pytest.raises(frames.Torn):
             frames.Members(memoryview(data[:length]))
     with pytest.raises(frames.Broken, match="ictionary"):
-        read_all(data[len(frame):])  # the frames without it
+        read_all(data[len(frame) :])  # the frames without it
     with pytest.raises(frames.Broken, match="second dictionary"):
         read_all(data + data)
 
 
-@pytest.mark.parametrize("payload", [
-    b"", b"no dictionary", DICTIONARY[:100], frames.Zstd().compress(b"no dictionary"), frames.Zstd().compress(DICTIONARY)[:-1],
-    frames.Zstd().compress(DICTIONARY) + b"more", frames.Zstd().compress(bytes(9 << 20)), frames.DICTIONARY_MAGIC + bytes(100),
-])
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        b"no dictionary",
+        DICTIONARY[:100],
+        frames.Zstd().compress(b"no dictionary"),
+        frames.Zstd().compress(DICTIONARY)[:-1],
+        frames.Zstd().compress(DICTIONARY) + b"more",
+        frames.Zstd().compress(bytes(9 << 20)),
+        frames.DICTIONARY_MAGIC + bytes(100),
+    ],
+)
 def test_what_is_no_dictionary_is_told(payload):
     with pytest.raises(frames.Broken):
         frames.Members(memoryview(frames.skippable(payload, frames.DICTIONARY_FRAME_MAGIC)))
@@ -167,7 +183,11 @@ def write_lines(path, *pieces: list[bytes], blobs: tuple[bytes, ...] = ()) -> np
 
 
 def read_lines(path, numbers) -> list[bytes]:
-    return [line for part in text_segments.Segment(path).read_lines(np.array(numbers, np.int64)) for line in part.to_pylist()]
+    return [
+        line
+        for part in text_segments.Segment(path).read_lines(np.array(numbers, np.int64))
+        for line in part.to_pylist()
+    ]
 
 
 def test_lines_and_blobs_come_back(tmp_path):
@@ -200,7 +220,14 @@ def test_a_broken_segment_is_damage(tmp_path):
     path = tmp_path / "0"
     write_lines(path, LINES[:10])
     whole = path.read_bytes()
-    for content in (b"", whole[:-1], whole[1:], whole[:8] + b"\xff" * 8 + whole[16:], flip(whole, -20), flip(whole, -10)):
+    for content in (
+        b"",
+        whole[:-1],
+        whole[1:],
+        whole[:8] + b"\xff" * 8 + whole[16:],
+        flip(whole, -20),
+        flip(whole, -10),
+    ):
         path.write_bytes(content)
         with pytest.raises(Damaged):
             read_lines(path, range(10))
@@ -219,11 +246,19 @@ def test_packed_columns_come_back(tmp_path, rows, pieces):
     writer.close()
     table = columns.Columns(tmp_path, {"key": "u8", "state": "u1", "zero": "u4"}, frozenset(("state", "zero")))
     assert table.rows == rows and not (tmp_path / "zero.npy.zst").exists()
-    assert np.array_equal(table["key"], np.arange(rows)) and np.array_equal(np.load(tmp_path / "key.npy"), np.arange(rows))
-    assert np.array_equal(table.read("state", rows // 2, rows), values[rows // 2:]) and np.array_equal(table["state"], values)
+    assert np.array_equal(table["key"], np.arange(rows)) and np.array_equal(
+        np.load(tmp_path / "key.npy"), np.arange(rows)
+    )
+    assert np.array_equal(table.read("state", rows // 2, rows), values[rows // 2 :]) and np.array_equal(
+        table["state"], values
+    )
     assert not table["zero"].any() and len(table["zero"]) == rows
     if rows > 1:
-        unpacked = subprocess.run(["zstdcat", tmp_path / "state.npy.zst"], capture_output=True).stdout if shutil.which("zstdcat") else None
+        unpacked = (
+            subprocess.run(["zstdcat", tmp_path / "state.npy.zst"], capture_output=True).stdout
+            if shutil.which("zstdcat")
+            else None
+        )
         assert unpacked is None or np.array_equal(np.load(io.BytesIO(unpacked)), values)
         assert np.array_equal(columns.read_packed(tmp_path / "state.npy.zst"), values)
 
@@ -234,13 +269,23 @@ def test_a_broken_packed_column_is_damage(tmp_path):
     writer.close()
     path = tmp_path / "state.npy.zst"
     whole = path.read_bytes()
-    for content in (b"", whole[:-1], whole[:100], whole[:200] + b"\xff" * 8 + whole[208:], flip(whole, -20), flip(whole, -10)):
+    for content in (
+        b"",
+        whole[:-1],
+        whole[:100],
+        whole[:200] + b"\xff" * 8 + whole[208:],
+        flip(whole, -20),
+        flip(whole, -10),
+    ):
         path.write_bytes(content)
         with pytest.raises(Damaged, match="state.npy.zst"):
             columns.Columns(tmp_path, {"key": "u8", "state": "u1"}, frozenset(("state",)))["state"]
 
 
-@pytest.mark.parametrize("before, after", [(b"'|u1'", b"'zzz'"), (b"'|u1'", b"'|O' "), (b"'|u1'", b"[1,2]"), (b"(10,)", b"(-5,)"), (b"(10,)", b"None ")])
+@pytest.mark.parametrize(
+    "before, after",
+    [(b"'|u1'", b"'zzz'"), (b"'|u1'", b"'|O' "), (b"'|u1'", b"[1,2]"), (b"(10,)", b"(-5,)"), (b"(10,)", b"None ")],
+)
 def test_a_packed_column_with_a_strange_head_is_damage(tmp_path, before, after):
     head = frames.Zstd().compress(columns.head_of(np.dtype("u1"), 10).replace(before, after))
     (tmp_path / "a.npy.zst").write_bytes(head + frames.Zstd().compress(bytes(10)) + pack_index([len(head)]))
@@ -249,7 +294,9 @@ def test_a_packed_column_with_a_strange_head_is_damage(tmp_path, before, after):
 
 
 def test_a_segment_that_is_none_is_damage(tmp_path):
-    (tmp_path / "a").write_bytes(frames.skippable(b"no dictionary", frames.DICTIONARY_FRAME_MAGIC) + pack_index([0], [0], [0]))
+    (tmp_path / "a").write_bytes(
+        frames.skippable(b"no dictionary", frames.DICTIONARY_FRAME_MAGIC) + pack_index([0], [0], [0])
+    )
     (tmp_path / "b").mkdir()
     for name in ("a", "b"):
         with pytest.raises(Damaged, match=f"/{name}"):

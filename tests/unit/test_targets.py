@@ -8,7 +8,7 @@ from contract.url import NotCanonical
 from stages.extractor import targets as targets_module
 from stages.extractor.scope import Scope
 from stages.extractor.targets import Target, Targets, base_at
-from tests.unit.test_extractor_lab import KEYS, configured
+from tests.extractor_lab import KEYS, configured
 
 PAGE = "http://example.com/dir/page.html?q=1"
 
@@ -22,25 +22,137 @@ def find(text: str, base: str = PAGE, charset: str = "utf-8", config: Config = C
 
 
 BASES = (
-    PAGE, "http://example.com/", "https://b.org/a/", "http://example.com/a/b/c", "http://example.com/?a/b?c", "http://b.org:81/x//",
+    PAGE,
+    "http://example.com/",
+    "https://b.org/a/",
+    "http://example.com/a/b/c",
+    "http://example.com/?a/b?c",
+    "http://b.org:81/x//",
     "http://[::1]/a/b;c=d/e",
 )
 
 
-@pytest.mark.parametrize("text", [
-    "x", "/x", "x/y", "/x/", "x//y", "a.b", "a.", "a..", "..", ".", "./", "../", "./x", "../x", "x/.", "x/..", "x/./y", "x/../y",
-    "x/...", "x./y", ".x", "/.x", "/..x", "/.",
-    "~x", "_x", "-x", "x?", "x?a", "x?a=1&b=2", "x?a?b", "x?a/../b", "x?./", "x?.", "x.?y", "x/..?y", "?", "?a", "??", "/?a", "/",
-    "//", "///", "//b.org", "/x//y", "//b.org/x",
-    "", "#", "#a", "##", "#?", "x#", "x#a", "x#a#b", "x?a#b", "x?#b", "x #a", "x\t#a", " #a", "\t#", "\n", " ", "x ", " x", "/ x",
-    "x\ny", "\n/x", "/\n/b.org/x", "\\x", "/\\b.org",
-    "http:", "http:x", "http:/x", "http:?a", "http:#a", "http:..", "HTTP:?a", "ht\ntp:?a", "https:", "https:x", "https:?a",
-    "http://b.org", "http://b.org?a#b", "https://b.org/..", "http:///x",
-    "a:b", "x:1", "1:x", "/a:b", "x?a:b", "./a:b", "mailto:x", "javascript:#", "data:,#", "x@y", "@", "x%2e", "%2e%2e/x", "%2E",
-    "x%", "é", "/é?é#é", "日本", "x\u00a0", "\u2028#x", "\u3000",
-    "x;jsessionid=0123456789abcdef0123456789abcdef", "x?utm_source=a&b=c", "x" * 900, "x" * 1_100, "/" + "x" * 7_990, "x" * 8_100,
-    "\x00", "\x00#a", "x\x00", "x\x1f#a",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x",
+        "/x",
+        "x/y",
+        "/x/",
+        "x//y",
+        "a.b",
+        "a.",
+        "a..",
+        "..",
+        ".",
+        "./",
+        "../",
+        "./x",
+        "../x",
+        "x/.",
+        "x/..",
+        "x/./y",
+        "x/../y",
+        "x/...",
+        "x./y",
+        ".x",
+        "/.x",
+        "/..x",
+        "/.",
+        "~x",
+        "_x",
+        "-x",
+        "x?",
+        "x?a",
+        "x?a=1&b=2",
+        "x?a?b",
+        "x?a/../b",
+        "x?./",
+        "x?.",
+        "x.?y",
+        "x/..?y",
+        "?",
+        "?a",
+        "??",
+        "/?a",
+        "/",
+        "//",
+        "///",
+        "//b.org",
+        "/x//y",
+        "//b.org/x",
+        "",
+        "#",
+        "#a",
+        "##",
+        "#?",
+        "x#",
+        "x#a",
+        "x#a#b",
+        "x?a#b",
+        "x?#b",
+        "x #a",
+        "x\t#a",
+        " #a",
+        "\t#",
+        "\n",
+        " ",
+        "x ",
+        " x",
+        "/ x",
+        "x\ny",
+        "\n/x",
+        "/\n/b.org/x",
+        "\\x",
+        "/\\b.org",
+        "http:",
+        "http:x",
+        "http:/x",
+        "http:?a",
+        "http:#a",
+        "http:..",
+        "HTTP:?a",
+        "ht\ntp:?a",
+        "https:",
+        "https:x",
+        "https:?a",
+        "http://b.org",
+        "http://b.org?a#b",
+        "https://b.org/..",
+        "http:///x",
+        "a:b",
+        "x:1",
+        "1:x",
+        "/a:b",
+        "x?a:b",
+        "./a:b",
+        "mailto:x",
+        "javascript:#",
+        "data:,#",
+        "x@y",
+        "@",
+        "x%2e",
+        "%2e%2e/x",
+        "%2E",
+        "x%",
+        "é",
+        "/é?é#é",
+        "日本",
+        "x\u00a0",
+        "\u2028#x",
+        "\u3000",
+        "x;jsessionid=0123456789abcdef0123456789abcdef",
+        "x?utm_source=a&b=c",
+        "x" * 900,
+        "x" * 1_100,
+        "/" + "x" * 7_990,
+        "x" * 8_100,
+        "\x00",
+        "\x00#a",
+        "x\x00",
+        "x\x1f#a",
+    ],
+)
 def test_a_target_is_what_the_parser_finds(text):
     canonical, targets = Canonical(Config().url), make_targets()
     for base in BASES:
@@ -54,7 +166,9 @@ def test_a_target_is_what_the_parser_finds(text):
 
 
 def test_a_target_has_key_server_and_verdict():
-    assert find("x") == Target("http://example.com/dir/x", KEYS.of("http://example.com/dir/x"), "http://example.com", "")
+    assert find("x") == Target(
+        "http://example.com/dir/x", KEYS.of("http://example.com/dir/x"), "http://example.com", ""
+    )
     packed = "http://b.org:8080/x.zip"
     assert find("//B.org:8080/x.zip") == Target(packed, KEYS.of(packed), "http://b.org:8080", "reject_extensions")
     assert find("mailto:x") == Target("", 0, "", "other_scheme") and find("http://[") == Target("", 0, "", "unparsable")
@@ -70,13 +184,25 @@ def test_targets_are_folded_whichever_way_they_are_found():
     config = configured("url", rules=("lowercase_path", "www", "index_names", "tracking", "session_ids"))
     texts = ("/A/B", "A?B", "http://www.B.org/", "/index.html", "./index.php?x=Y", "?utm_source=x", "#top")
     assert [find(text, "http://www.a.org/Dir/Index.html", config=config).url for text in texts] == [
-        "http://a.org/a/b", "http://a.org/dir/a?B", "http://b.org/", "http://a.org/", "http://a.org/dir/?x=Y",
-        "http://a.org/dir/", "http://a.org/dir/"]
+        "http://a.org/a/b",
+        "http://a.org/dir/a?B",
+        "http://b.org/",
+        "http://a.org/",
+        "http://a.org/dir/?x=Y",
+        "http://a.org/dir/",
+        "http://a.org/dir/",
+    ]
 
 
 def test_the_page_of_a_fragment_is_folded_too():
-    assert find("#x", "http://a.org/p?utm_source=y&b").url == find("", "http://a.org/p?utm_source=y&b").url == "http://a.org/p?b"
-    assert find("#x", "http://a.org/p?utm_source=y", config=Config(url=Url(rules=()))).url == "http://a.org/p?utm_source=y"
+    assert (
+        find("#x", "http://a.org/p?utm_source=y&b").url
+        == find("", "http://a.org/p?utm_source=y&b").url
+        == "http://a.org/p?b"
+    )
+    assert (
+        find("#x", "http://a.org/p?utm_source=y", config=Config(url=Url(rules=()))).url == "http://a.org/p?utm_source=y"
+    )
 
 
 def test_bases():

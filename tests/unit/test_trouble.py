@@ -8,13 +8,22 @@ import pytest
 
 from contract import names, trouble
 from contract.trouble import (
-    ATTRIBUTES, BROKEN, MEANINGS, NESTING, PAGE_LINKS, READER_BOUND, TOO_LONG, TRUNCATED, UNDECODED, explain,
+    ATTRIBUTES,
+    BROKEN,
+    MEANINGS,
+    NESTING,
+    PAGE_LINKS,
+    READER_BOUND,
+    TOO_LONG,
+    TRUNCATED,
+    UNDECODED,
+    explain,
     join_words,
 )
 from stages.extractor.documents import doc, html, markup, office, pdf, sitemap, swf
 from stages.extractor.documents.start_tags import NotPlain, load_scan, read_plain
+from tests.extractor_lab import WarcFile, alone, configured, http, read_answer
 from tests.sample_documents import get_url, make_compound, make_docx, make_pdf, make_swf, make_zip, relationships, uri
-from tests.unit.test_extractor_lab import WarcFile, alone, configured, http, read_answer
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = "http://example.com"
@@ -42,22 +51,26 @@ def extract(folder: Path, body: bytes, *headers: str, kind="text/html", truncate
     return tables.by_url(names.METADATA)[SITE + "/"], set(tables.by_url(names.EXTRACTED)), tables.counts
 
 
-@pytest.mark.parametrize("body, headers, word, is_parsed, found", [
-    (LINKS, ["Content-Encoding: gzip"], UNDECODED, False, ""),
-    (LINKS, ["Content-Encoding: br"], UNDECODED, False, ""),
-    (LINKS, ["Content-Encoding: lzma"], UNDECODED, False, ""),
-    (PACKED, ["Content-Encoding: gzip, gzip, gzip"], UNDECODED, False, ""),
-    (PACKED[:-10], ["Content-Encoding: gzip"], BROKEN, True, "first"),
-    (PACKED[:-8] + b"\0\0\0\0" + PACKED[-4:], ["Content-Encoding: gzip"], BROKEN, True, "first last"),
-    (b"%x\r\n%s\r\n" % (len(LINKS), LINKS), ["Transfer-Encoding: chunked"], BROKEN, True, "first last"),
-    (DEEP, [], NESTING, True, "first"),
-    (BOLD, [], NESTING, True, "first"),
-    (CROWDED, [], ATTRIBUTES, True, "first"),
-    (gzip.compress(DEEP)[:-8], ["Content-Encoding: gzip"], f"{BROKEN} {NESTING}", True, "first"),
-    (PACKED, ["Content-Encoding: gzip"], "", True, "first last"),
-    (PACKED + b"trash", ["Content-Encoding: gzip"], "", True, "first last"),
-    (b"", ["Content-Encoding: gzip"], "", True, ""),
-], ids=range(14))
+@pytest.mark.parametrize(
+    "body, headers, word, is_parsed, found",
+    [
+        (LINKS, ["Content-Encoding: gzip"], UNDECODED, False, ""),
+        (LINKS, ["Content-Encoding: br"], UNDECODED, False, ""),
+        (LINKS, ["Content-Encoding: lzma"], UNDECODED, False, ""),
+        (PACKED, ["Content-Encoding: gzip, gzip, gzip"], UNDECODED, False, ""),
+        (PACKED[:-10], ["Content-Encoding: gzip"], BROKEN, True, "first"),
+        (PACKED[:-8] + b"\0\0\0\0" + PACKED[-4:], ["Content-Encoding: gzip"], BROKEN, True, "first last"),
+        (b"%x\r\n%s\r\n" % (len(LINKS), LINKS), ["Transfer-Encoding: chunked"], BROKEN, True, "first last"),
+        (DEEP, [], NESTING, True, "first"),
+        (BOLD, [], NESTING, True, "first"),
+        (CROWDED, [], ATTRIBUTES, True, "first"),
+        (gzip.compress(DEEP)[:-8], ["Content-Encoding: gzip"], f"{BROKEN} {NESTING}", True, "first"),
+        (PACKED, ["Content-Encoding: gzip"], "", True, "first last"),
+        (PACKED + b"trash", ["Content-Encoding: gzip"], "", True, "first last"),
+        (b"", ["Content-Encoding: gzip"], "", True, ""),
+    ],
+    ids=range(14),
+)
 def test_a_page_that_is_not_read_whole_says_so(tmp_path, body, headers, word, is_parsed, found):
     row, urls, counts = extract(tmp_path, body, *headers)
     assert (row["trouble"], row["parsed"], bool(row["reader"])) == (word, is_parsed, is_parsed)
@@ -107,30 +120,48 @@ WORD = make_compound({"WordDocument": FIELDS, "1Table": b"x" * 5000})
 FLASH = make_swf((12, get_url(b"http://a.example/")), (12, get_url(b"http://b.example/")), packing=b"CWS")
 
 
-@pytest.mark.parametrize("module, content, bounds, word", [
-    (pdf, ANNOTATED, {}, ""), (pdf, ANNOTATED, {"PAGES_MAX": 1}, READER_BOUND),
-    (pdf, ANNOTATED, {"LINKS_MAX": 2}, READER_BOUND),
-    (pdf, ANNOTATED, {"ANNOTATIONS_MAX": 2}, READER_BOUND),
-    (pdf, ANNOTATED, {"TEXT_MAX_CHARACTERS": 2}, READER_BOUND), (pdf, ANNOTATED[:-60], {}, BROKEN),
-    (office, DOCX, {}, ""), (office, DOCX, {"LINKS_MAX": 1}, READER_BOUND),
-    (office, DOCX, {"ELEMENTS_MAX": 3}, READER_BOUND),
-    (office, DOCX, {"DEPTH_MAX": 1}, READER_BOUND), (office, DOCX, {"TEXT_MAX_CHARACTERS": 3}, READER_BOUND),
-    (office, DOCX, {"UNPACKED_MAX_BYTES": 50}, f"{READER_BOUND} {BROKEN}"),
-    (office, DOCX, {"ENTRIES_MAX": 1}, READER_BOUND), (office, DOCX[:-30], {}, BROKEN),
-    (office, make_zip({"word/_rels/a.rels": relationships("http://a.example/") + "<"}), {}, BROKEN),
-    (office, make_zip({"word/document.xml": "<!DOCTYPE x [<!ENTITY y 'z'>]><x/>"}), {}, READER_BOUND),
-    (doc, WORD, {}, ""), (doc, WORD, {"LINKS_MAX": 1}, READER_BOUND), (doc, WORD, {"STREAMS_MAX": 1}, READER_BOUND),
-    (doc, WORD, {"STREAMS_MAX_BYTES": 4999}, READER_BOUND), (doc, WORD[:600], {}, BROKEN),
-    (swf, FLASH, {}, ""), (swf, FLASH, {"LINKS_MAX": 1}, READER_BOUND), (swf, FLASH, {"TAGS_MAX": 1}, READER_BOUND),
-    (swf, FLASH, {"UNPACKED_MAX_BYTES": 30}, READER_BOUND), (swf, FLASH[:-9], {}, BROKEN),
-    (swf, make_swf((12, get_url(b"http://a.example/")), packing=b"FWS")[:-9], {}, BROKEN),
-    (sitemap, SITEMAP, {}, ""), (sitemap, gzip.compress(SITEMAP), {}, ""),
-    (sitemap, gzip.compress(SITEMAP)[:-9], {}, BROKEN),
-    (sitemap, gzip.compress(SITEMAP), {"CONTENT_MAX_BYTES": 5000}, f"{BROKEN} {READER_BOUND}"),
-    (sitemap, SITEMAP[:-9], {}, BROKEN), (sitemap, SITEMAP.replace(b"/7<", b"/<"), {}, ""),
-    (sitemap, SITEMAP.replace(b"/7<", b"<<"), {}, BROKEN),
-    (sitemap, SITEMAP + SITEMAP, {}, BROKEN), (sitemap, b"", {}, BROKEN),
-], ids=lambda value: value.__name__.rpartition(".")[2] if hasattr(value, "__name__") else None)
+@pytest.mark.parametrize(
+    "module, content, bounds, word",
+    [
+        (pdf, ANNOTATED, {}, ""),
+        (pdf, ANNOTATED, {"PAGES_MAX": 1}, READER_BOUND),
+        (pdf, ANNOTATED, {"LINKS_MAX": 2}, READER_BOUND),
+        (pdf, ANNOTATED, {"ANNOTATIONS_MAX": 2}, READER_BOUND),
+        (pdf, ANNOTATED, {"TEXT_MAX_CHARACTERS": 2}, READER_BOUND),
+        (pdf, ANNOTATED[:-60], {}, BROKEN),
+        (office, DOCX, {}, ""),
+        (office, DOCX, {"LINKS_MAX": 1}, READER_BOUND),
+        (office, DOCX, {"ELEMENTS_MAX": 3}, READER_BOUND),
+        (office, DOCX, {"DEPTH_MAX": 1}, READER_BOUND),
+        (office, DOCX, {"TEXT_MAX_CHARACTERS": 3}, READER_BOUND),
+        (office, DOCX, {"UNPACKED_MAX_BYTES": 50}, f"{READER_BOUND} {BROKEN}"),
+        (office, DOCX, {"ENTRIES_MAX": 1}, READER_BOUND),
+        (office, DOCX[:-30], {}, BROKEN),
+        (office, make_zip({"word/_rels/a.rels": relationships("http://a.example/") + "<"}), {}, BROKEN),
+        (office, make_zip({"word/document.xml": "<!DOCTYPE x [<!ENTITY y 'z'>]><x/>"}), {}, READER_BOUND),
+        (doc, WORD, {}, ""),
+        (doc, WORD, {"LINKS_MAX": 1}, READER_BOUND),
+        (doc, WORD, {"STREAMS_MAX": 1}, READER_BOUND),
+        (doc, WORD, {"STREAMS_MAX_BYTES": 4999}, READER_BOUND),
+        (doc, WORD[:600], {}, BROKEN),
+        (swf, FLASH, {}, ""),
+        (swf, FLASH, {"LINKS_MAX": 1}, READER_BOUND),
+        (swf, FLASH, {"TAGS_MAX": 1}, READER_BOUND),
+        (swf, FLASH, {"UNPACKED_MAX_BYTES": 30}, READER_BOUND),
+        (swf, FLASH[:-9], {}, BROKEN),
+        (swf, make_swf((12, get_url(b"http://a.example/")), packing=b"FWS")[:-9], {}, BROKEN),
+        (sitemap, SITEMAP, {}, ""),
+        (sitemap, gzip.compress(SITEMAP), {}, ""),
+        (sitemap, gzip.compress(SITEMAP)[:-9], {}, BROKEN),
+        (sitemap, gzip.compress(SITEMAP), {"CONTENT_MAX_BYTES": 5000}, f"{BROKEN} {READER_BOUND}"),
+        (sitemap, SITEMAP[:-9], {}, BROKEN),
+        (sitemap, SITEMAP.replace(b"/7<", b"/<"), {}, ""),
+        (sitemap, SITEMAP.replace(b"/7<", b"<<"), {}, BROKEN),
+        (sitemap, SITEMAP + SITEMAP, {}, BROKEN),
+        (sitemap, b"", {}, BROKEN),
+    ],
+    ids=lambda value: value.__name__.rpartition(".")[2] if hasattr(value, "__name__") else None,
+)
 def test_bounds_and_damage_in_other_documents_leave_a_mark(module, content, bounds, word):
     assert reading(module, content, **bounds).trouble == word
 
@@ -159,33 +190,52 @@ def test_the_documents_name_every_word(page):
     assert words == set(MEANINGS) and [word for word in words if f"`{word}`" not in text] == []
 
 
-@pytest.mark.parametrize("text, found", [
-    ("a.png 1x, b.png 2x", "a.png b.png"), ("\t\n\f\ra.png\f2x\r,\nb.png", "a.png b.png"), ("a\vb.png 1x",
-    "a\vb.png"), ("\va.png", "\va.png"),
-    ("a.png\v1x", "a.png\v1x"), ("a.png\u00a01x, b", "a.png\u00a01x b"), ("a.png\u20281x", "a.png\u20281x"),
-    (" ,, \v ,b", "\v b"), ("a.png \v, b", "a.png b"),
-])
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        ("a.png 1x, b.png 2x", "a.png b.png"),
+        ("\t\n\f\ra.png\f2x\r,\nb.png", "a.png b.png"),
+        ("a\vb.png 1x", "a\vb.png"),
+        ("\va.png", "\va.png"),
+        ("a.png\v1x", "a.png\v1x"),
+        ("a.png\u00a01x, b", "a.png\u00a01x b"),
+        ("a.png\u20281x", "a.png\u20281x"),
+        (" ,, \v ,b", "\v b"),
+        ("a.png \v, b", "a.png b"),
+    ],
+)
 def test_white_space_in_srcset_is_that_of_html(text, found):
-    page = f"<img srcset=\"{text}\">".encode()
+    page = f'<img srcset="{text}">'.encode()
     for document in (html.read(page, "utf-8"), html.read_tree(page)):
         assert [text for _, text, _ in document.links] == found.split(" ")
 
 
-@pytest.mark.parametrize("around, counts", [
-    ("<svg><desc>{}</desc></svg>", True), ("<svg><title>{}</title></svg>", True),
-    ("<svg><foreignObject>{}</foreignObject></svg>", True),
-    ("<svg><g><desc><p>{}</p></desc></g></svg>", True), ("<svg>{}</svg>", False), ("<svg><g>{}</g></svg>", False),
-    ("<svg><desc><svg>{}</svg></desc></svg>", False), ("<svg><desc><svg><title>{}</title></svg></desc></svg>", True),
-    ("<svg><metadata>{}</metadata></svg>", False),
-    ("<math>{}</math>", False), ("<math><desc>{}</desc></math>", False), ("<math><title>{}</title></math>", False),
-    ("<math><mi>{}</mi></math>", True),
-    ("<math><mtext>{}</mtext></math>", True), ("<math><annotation-xml>{}</annotation-xml></math>", False),
-    ("<math><annotation-xml encoding=Text/HTML>{}</annotation-xml></math>", True),
-    ("<math><annotation-xml><svg><desc>{}</desc></svg></annotation-xml></math>", True),
-    ("<math><annotation-xml><svg>{}</svg></annotation-xml></math>", False),
-    ("<svg><math><mi>{}</mi></math></svg>", False),
-    ("<math><svg><desc>{}</desc></svg></math>", False), ("<desc>{}</desc>", True),
-])
+@pytest.mark.parametrize(
+    "around, counts",
+    [
+        ("<svg><desc>{}</desc></svg>", True),
+        ("<svg><title>{}</title></svg>", True),
+        ("<svg><foreignObject>{}</foreignObject></svg>", True),
+        ("<svg><g><desc><p>{}</p></desc></g></svg>", True),
+        ("<svg>{}</svg>", False),
+        ("<svg><g>{}</g></svg>", False),
+        ("<svg><desc><svg>{}</svg></desc></svg>", False),
+        ("<svg><desc><svg><title>{}</title></svg></desc></svg>", True),
+        ("<svg><metadata>{}</metadata></svg>", False),
+        ("<math>{}</math>", False),
+        ("<math><desc>{}</desc></math>", False),
+        ("<math><title>{}</title></math>", False),
+        ("<math><mi>{}</mi></math>", True),
+        ("<math><mtext>{}</mtext></math>", True),
+        ("<math><annotation-xml>{}</annotation-xml></math>", False),
+        ("<math><annotation-xml encoding=Text/HTML>{}</annotation-xml></math>", True),
+        ("<math><annotation-xml><svg><desc>{}</desc></svg></annotation-xml></math>", True),
+        ("<math><annotation-xml><svg>{}</svg></annotation-xml></math>", False),
+        ("<svg><math><mi>{}</mi></math></svg>", False),
+        ("<math><svg><desc>{}</desc></svg></math>", False),
+        ("<desc>{}</desc>", True),
+    ],
+)
 def test_bases_and_links_in_drawings_count_where_html_stands_in_them(around, counts):
     """By the HTML standard, 13.2.6; Chromium does the same."""
     load_scan()

@@ -33,7 +33,11 @@ def test_pending_rows_and_nothing_to_fetch_is_an_absorb_turn():
 
 
 def test_what_is_due_later_is_slept_for():
-    views = [BlockView(0, waiting=2, earliest_due_ms=NOW + 50), BlockView(1, waiting=1, earliest_due_ms=NOW + 20), BlockView(2)]
+    views = [
+        BlockView(0, waiting=2, earliest_due_ms=NOW + 50),
+        BlockView(1, waiting=1, earliest_due_ms=NOW + 20),
+        BlockView(2),
+    ]
     assert next_turn(views, NOW) == Sleep(NOW + 20)
 
 
@@ -47,4 +51,6 @@ def test_growth():
     assert not must_grow([BlockView(0, known=100, servers=10)], bounds)
     assert must_grow([BlockView(0, known=101, servers=1, largest_domain_known=50)], bounds)
     assert must_grow([BlockView(0), BlockView(1, known=1, servers=11, largest_domain_servers=5)], bounds)
-    assert not must_grow([BlockView(0, known=101, servers=11, largest_domain_known=90, largest_domain_servers=9)], bounds), "no split divides a domain"
+    assert not must_grow(
+        [BlockView(0, known=101, servers=11, largest_domain_known=90, largest_domain_servers=9)], bounds
+    ), "no split divides a domain"

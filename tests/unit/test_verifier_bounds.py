@@ -10,7 +10,9 @@ from tests.small_crawl import Page, SmallCrawl
 
 def test_long_urls_make_smaller_pieces(tmp_path):
     links = [f"http://s{number % 7}.test/{number}/{'x' * 1900}" for number in range(12_000)]
-    assert len(links) * ARRIVED_ROW_BYTES < PIECE_BYTES_LEAST < sum(map(len, links)), "few enough to be one piece, by their number alone"
+    assert len(links) * ARRIVED_ROW_BYTES < PIECE_BYTES_LEAST < sum(map(len, links)), (
+        "few enough to be one piece, by their number alone"
+    )
     config = replace(Config(), verifier=replace(Config().verifier, memory_max_bytes=1 << 28))
     small = SmallCrawl(tmp_path / "crawl", 1, config)
     small.seed(["http://one.test/"])

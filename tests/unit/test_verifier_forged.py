@@ -40,7 +40,11 @@ def match_manifest(path: Path) -> None:
 
 def forge_column(crawl: Path, plan: Plan, name: str, rows: slice | int, value: int) -> None:
     path = crawl / names.generation(plan.block, plan.generation) / f"{name}.npy.zst"
-    values = np.array(read_packed(path)) if path.exists() else np.zeros(len(np.load(path.with_name("key.npy"))), COLUMNS[name])
+    values = (
+        np.array(read_packed(path))
+        if path.exists()
+        else np.zeros(len(np.load(path.with_name("key.npy"))), COLUMNS[name])
+    )
     values[rows] = value
     path.unlink(missing_ok=True)
     writer = PackedWriter(path, COLUMNS[name])
@@ -53,18 +57,32 @@ def take_turn(crawl: Path, plan: Plan, out: Path) -> None:
     work(open_folder(crawl), out, plan, replay(crawl, open_folder(crawl).blocks_first))
 
 
-@pytest.mark.parametrize("name, rows, value", [
-    ("server", -1, 2**32 - 1), ("server", 0, 2**31), ("server", slice(None), 1_000), ("segment", 3, 255), ("segment", slice(None), 255),
-    ("state", slice(None), COLLECTED_STATE), ("state", slice(None), 255),
-])
+@pytest.mark.parametrize(
+    "name, rows, value",
+    [
+        ("server", -1, 2**32 - 1),
+        ("server", 0, 2**31),
+        ("server", slice(None), 1_000),
+        ("segment", 3, 255),
+        ("segment", slice(None), 255),
+        ("state", slice(None), COLLECTED_STATE),
+        ("state", slice(None), 255),
+    ],
+)
 def test_columns_of_numbers_that_nobody_gave(crawl, tmp_path, name, rows, value):
     forge_column(*crawl, name, rows, value)
     with pytest.raises(Damaged, match="expected"):
         take_turn(*crawl, tmp_path / "out")
 
 
-@pytest.mark.parametrize("forge", [lambda table: table.take(pa.array(np.arange(len(table))[::-1])),
-                                   lambda table: table.take(pa.array([0, *range(len(table) - 1)]))], ids=["reversed", "one of them twice"])
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda table: table.take(pa.array(np.arange(len(table))[::-1])),
+        lambda table: table.take(pa.array([0, *range(len(table) - 1)])),
+    ],
+    ids=["reversed", "one of them twice"],
+)
 def test_answers_out_of_order(crawl, tmp_path, forge: Callable[[pa.Table], pa.Table]):
     folder, plan = crawl
     path = folder / names.cycle(plan.cycle) / names.EXTRACTOR / names.METADATA
@@ -84,5 +102,7 @@ def test_new_rows_come_before_old_ones_in_order(before):
 
 def test_numbers_that_their_domain_does_not_have_are_counted():
     places = np.empty(4, np.int32)
-    assert number_servers(np.array([0, 1, 2, 2**32 - 1], np.uint32), np.array([0, 2, 4]), np.array([0, 2, 5]), places) == 1
+    assert (
+        number_servers(np.array([0, 1, 2, 2**32 - 1], np.uint32), np.array([0, 2, 4]), np.array([0, 2, 5]), places) == 1
+    )
     assert places[:3].tolist() == [0, 1, 4]

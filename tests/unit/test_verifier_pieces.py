@@ -27,14 +27,21 @@ class Giant(SmallCrawl):
     def __init__(self, folder: Path):
         super().__init__(folder, 1, CONFIG)
         urls = [f"{GIANT}/{number}" for number in range(URLS)]
-        keys = np.random.default_rng(1).permutation(np.unique(np.random.default_rng(2).integers(0, KEY_MAX, URLS + 100, np.uint64))[:URLS])
+        keys = np.random.default_rng(1).permutation(
+            np.unique(np.random.default_rng(2).integers(0, KEY_MAX, URLS + 100, np.uint64))[:URLS]
+        )
         keys[1], keys[2] = 0, KEY_MAX
         server = super().keyed(SEED)
         self.table = {url: {**server, "url_key": int(key), "url": url} for url, key in zip(urls, keys)}
         self.table[SEED] = server
         for url in EDGES:
             end = KEY_MAX if "last." in url else 0
-            self.table[url] = {"domain_key": end, "server_key": end, "url_key": KEY_MAX if url.endswith("most") else 0, "url": url}
+            self.table[url] = {
+                "domain_key": end,
+                "server_key": end,
+                "url_key": KEY_MAX if url.endswith("most") else 0,
+                "url": url,
+            }
 
     def keyed(self, url: str) -> dict:
         return self.table[url]
@@ -72,7 +79,7 @@ def test_one_giant_server_in_dozens_of_pieces(in_pieces):
     crawl, reports, linked = in_pieces
     for report in reports:
         assert report["pieces"] >= 24 and report["new"] == report["expected_new"]
-    generation = open_generation(crawl.crawl.path, 0, crawl.books.log.generation(0))
+    generation = open_generation(crawl.crawl.path, 0, crawl.crawl_state.log.generation(0))
     urls = read_urls(crawl.crawl.path, generation, np.arange(len(generation)))
     assert len(urls) == len(set(urls)) and set(urls) == set(linked)
     assert dict(zip(urls, generation.rows["links_in"].tolist())) == linked
@@ -88,7 +95,7 @@ def test_pieces_change_no_byte(in_pieces, tmp_path):
     whole, others, _ = play(tmp_path / "crawl")
     assert [report["pieces"] for report in others] == [1] * TURNS
     assert [{**report, "pieces": 0} for report in others] == [{**report, "pieces": 0} for report in reports]
-    number = crawl.books.log.generation(0)
+    number = crawl.crawl_state.log.generation(0)
     manifests = [read_manifest(each.crawl.path / names.generation(0, number)) for each in (crawl, whole)]
     assert manifests[0]["files"] == manifests[1]["files"] and manifests[0]["texts"] == manifests[1]["texts"]
 

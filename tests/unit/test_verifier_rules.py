@@ -19,7 +19,12 @@ SEED = "http://www.a.test/"
 OFF = Verifier(prefix_from_urls=0, prefix_max_urls=0, query_max_urls=0)
 CASES = {  # limits, what a page links to, the rule, how many of these are granted
     "server": (replace(OFF, server_max_urls=10), [f"{SEED}{number}" for number in range(30)], "server_budget", 9),
-    "domain": (replace(OFF, domain_max_urls=12), [f"http://{host}.a.test/{number}" for host in "xyz" for number in range(10)], "domain_budget", 11),
+    "domain": (
+        replace(OFF, domain_max_urls=12),
+        [f"http://{host}.a.test/{number}" for host in "xyz" for number in range(10)],
+        "domain_budget",
+        11,
+    ),
     "prefix": (replace(OFF, prefix_max_urls=7), [f"{SEED}folder/{number}" for number in range(30)], "path_prefix", 7),
     "query": (replace(OFF, query_max_urls=5), [f"{SEED}find?{number}" for number in range(30)], "query", 5),
 }
@@ -43,7 +48,9 @@ def turn(crawl: SmallCrawl, pages: dict[str, Page], foreign=frozenset()) -> tupl
     crawl.schedule(plan)
     crawl.harvest(plan, pages, frozenset(foreign))
     report = crawl.verify(plan)
-    return report, read_table(crawl.crawl.path / names.cycle(plan.cycle) / names.VERIFIER / names.REFUSED, REFUSED_ROWS).to_pylist()
+    return report, read_table(
+        crawl.crawl.path / names.cycle(plan.cycle) / names.VERIFIER / names.REFUSED, REFUSED_ROWS
+    ).to_pylist()
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -53,13 +60,19 @@ def test_what_a_rule_refuses(tmp_path, cut, case):
     for number in range(3):  # what was refused is judged anew, and there is no more room than before
         report, refused = turn(crawl, {SEED: Page(links=links)})
         assert report["new"] == (granted if not number else 0)
-        assert {name: count for name, count in report["refused_by_rule"].items() if count} == {rule: len(links) - granted}
+        assert {name: count for name, count in report["refused_by_rule"].items() if count} == {
+            rule: len(links) - granted
+        }
         assert report["refused_linked"] == len(links) - granted
-        assert Counter(SERVER_RULES[row["rule"]] for row in refused) == {rule: len(links) - granted} and {row["links_in"] for row in refused} == {1}
+        assert Counter(SERVER_RULES[row["rule"]] for row in refused) == {rule: len(links) - granted} and {
+            row["links_in"] for row in refused
+        } == {1}
         known = crawl.rows()
         assert len(known) == granted + 1 == report["known"]
         missing = set(links) - set(known)
-        assert {(row["domain_key"], row["url_key"]) for row in refused} == {(crawl.keyed(url)["domain_key"], crawl.keyed(url)["url_key"]) for url in missing}
+        assert {(row["domain_key"], row["url_key"]) for row in refused} == {
+            (crawl.keyed(url)["domain_key"], crawl.keyed(url)["url_key"]) for url in missing
+        }
     told = gather(crawl.crawl, sorted(missing)[0], NOW_MS)
     assert told["verdict"] == "refused by rule" and rule in told["because"]
 
@@ -71,15 +84,21 @@ def test_what_somebody_else_collected_enters(tmp_path, cut, case, is_linked):
     limits, links, rule, granted = CASES[case]
     crawl = begin(tmp_path / "crawl", limits)
     *answered, failed = links
-    pages = {SEED: Page(links=links if is_linked else []), **{url: Page() for url in answered}, failed: Page(FAILED, "timeout")}
+    pages = {
+        SEED: Page(links=links if is_linked else []),
+        **{url: Page() for url in answered},
+        failed: Page(FAILED, "timeout"),
+    }
     report, refused = turn(crawl, pages, links)
     known = crawl.rows()
     assert {url for url in answered if known.get(url, {}).get("state") == "collected"} == set(answered)
     assert len(refused) == sum(report["refused_by_rule"].values()) == (failed not in known)
     assert report["new"] + report["foreign_new"] == len(known) - 1
     if case in ("prefix", "query"):
-        generation = open_generation(crawl.crawl.path, 0, crawl.books.log.generation(0))
-        assert max(generation.prefixes.column("count").to_pylist()) == len(known) - 1, "the table counts what entered, never too low"
+        generation = open_generation(crawl.crawl.path, 0, crawl.crawl_state.log.generation(0))
+        assert max(generation.prefixes.column("count").to_pylist()) == len(known) - 1, (
+            "the table counts what entered, never too low"
+        )
 
 
 def test_those_nearest_to_a_seed_go_first(tmp_path):
@@ -103,5 +122,7 @@ def test_a_budget_holds_across_a_split(tmp_path):
         crawl.schedule(plan)
         crawl.harvest(plan, {SEED: Page(links=[*links, *(f"{url}0" for url in links)])})
         report = crawl.verify(plan)
-        assert report["new"] == 0 and report["refused_by_rule"][rule] == len({*links, *(f"{url}0" for url in links)} - set(crawl.rows()))
+        assert report["new"] == 0 and report["refused_by_rule"][rule] == len(
+            {*links, *(f"{url}0" for url in links)} - set(crawl.rows())
+        )
         assert len(crawl.rows()) == granted + 1

@@ -1,10 +1,10 @@
 """The peers: other ways to keep known URLs, each a module with one class of one form.
 
-    Peer(folder, memory_bytes)      opens or makes its files in the folder
-    load(keys, lines, servers)      takes new URLs without saying which, untimed: fills up to a mark
-    take(batch) -> int              how many URLs are new; key, state and text of all are durable when it returns
-    settle()                        waits for work left in the background, untimed, so that it disturbs nobody else
-    close()
+Peer(folder, memory_bytes)      opens or makes its files in the folder
+load(keys, lines, servers)      takes new URLs without saying which, untimed: fills up to a mark
+take(batch) -> int              how many URLs are new; key, state and text of all are durable when it returns
+settle()                        waits for work left in the background, untimed, so that it disturbs nobody else
+close()
 """
 
 import importlib
@@ -17,7 +17,11 @@ from bench.verifier.batch import Batch
 
 PEERS = {  # name -> module, class, words
     "drum": ("drum", "DrumAsInThesis", "DRUM, 8 buckets, 10,000 URLs an array, merge at 100 MB"),
-    "drum_tuned": ("drum", "DrumTuned", "DRUM, tuned: 16 buckets, arrays of a cycle, merge at an eighth of the memory a bucket"),
+    "drum_tuned": (
+        "drum",
+        "DrumTuned",
+        "DRUM, tuned: 16 buckets, arrays of a cycle, merge at an eighth of the memory a bucket",
+    ),
     "rocksdb": ("rocksdb", "RocksDb", "RocksDB: multi_get, one synced write batch"),
     "lmdb": ("lmdb", "Lmdb", "LMDB: one transaction, sorted"),
     "sqlite": ("sqlite", "Sqlite", "SQLite: WITHOUT ROWID, one transaction, sorted"),

@@ -14,7 +14,9 @@ from bench.verifier.peers import Missing
 try:
     from berkeleydb import db
 except ImportError as error:
-    raise Missing("berkeleydb is not installed: apt-get install libdb5.3-dev, then pip install berkeleydb into .venv") from error
+    raise Missing(
+        "berkeleydb is not installed: apt-get install libdb5.3-dev, then pip install berkeleydb into .venv"
+    ) from error
 
 
 class BerkeleyDb:

@@ -44,7 +44,9 @@ class Drum:
         self._texts = open(folder / "texts.log", "ab")
         self.unique = 0  # found since the last look
         self._merged_rows = 0
-        self._z_s = self._merge_s = self._merges_s = 0.0  # of the last merge, its passes over Z and all of it; of all merges
+        self._z_s = self._merge_s = self._merges_s = (
+            0.0  # of the last merge, its passes over Z and all of it; of all merges
+        )
 
     def ask(self, operation: int, keys: np.ndarray, value: int, texts: pa.StringArray | None = None) -> None:
         """One operation for each key (u64, any order), in this order."""
@@ -82,7 +84,11 @@ class Drum:
 
         The work on pairs grows with them; the passes over Z are shared by all batches that fit into the buckets between two merges.
         """
-        batch_bytes = max(bucket.file_bytes for bucket in self._buckets) * rows / max(1, sum(bucket.rows for bucket in self._buckets))
+        batch_bytes = (
+            max(bucket.file_bytes for bucket in self._buckets)
+            * rows
+            / max(1, sum(bucket.rows for bucket in self._buckets))
+        )
         self.merge()
         pairs_s = (self._merge_s - self._z_s) * rows / max(1, self._merged_rows)
         return pairs_s + self._z_s * min(1.0, batch_bytes / self._merge_bytes), pairs_s + self._z_s
@@ -102,7 +108,9 @@ class Drum:
         run = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(keys))))
         sets = (pairs["operation"][order] & UPDATE) > 0
         sets_before = np.cumsum(sets) - sets
-        is_unique_sorted = is_absent[run] & (sets_before == sets_before[starts][run]) & ((pairs["operation"][order] & CHECK) > 0)
+        is_unique_sorted = (
+            is_absent[run] & (sets_before == sets_before[starts][run]) & ((pairs["operation"][order] & CHECK) > 0)
+        )
         is_unique = np.zeros(len(pairs), bool)
         is_unique[order] = is_unique_sorted
         text_at = self._answer(pairs, aux, is_unique)
@@ -118,8 +126,13 @@ class Drum:
         fresh = np.flatnonzero(is_absent & is_set)
         began_s = time.perf_counter()
         merged, old_places, new_places = merge_sorted(z["key"], distinct[fresh])
-        bucket.write_z({"key": merged, "text": interleave(z["text"], text_of[fresh], old_places, new_places),
-                        "value": interleave(z["value"], value[fresh], old_places, new_places)})
+        bucket.write_z(
+            {
+                "key": merged,
+                "text": interleave(z["text"], text_of[fresh], old_places, new_places),
+                "value": interleave(z["value"], value[fresh], old_places, new_places),
+            }
+        )
         self._z_s += time.perf_counter() - began_s
 
     def _answer(self, pairs: np.ndarray, aux: np.ndarray, is_unique: np.ndarray) -> np.ndarray:
@@ -133,7 +146,9 @@ class Drum:
         self.unique += int(is_unique.sum())
         if self._on_answer:
             ends = np.cumsum(lengths)
-            texts = [aux[begin:end].tobytes() for begin, end in zip((ends - lengths)[asked].tolist(), ends[asked].tolist())]
+            texts = [
+                aux[begin:end].tobytes() for begin, end in zip((ends - lengths)[asked].tolist(), ends[asked].tolist())
+            ]
             self._on_answer(pairs["key"][asked], is_unique[asked], texts)
         return at.astype(np.uint64)
 
@@ -180,7 +195,11 @@ class Bucket:
 
     def _drop_torn(self) -> None:
         """What was not synced as a whole batch before a crash is cut off."""
-        whole = np.fromfile(self._folder / "synced.bin", "<i8") if (self._folder / "synced.bin").exists() else np.zeros(2, np.int64)
+        whole = (
+            np.fromfile(self._folder / "synced.bin", "<i8")
+            if (self._folder / "synced.bin").exists()
+            else np.zeros(2, np.int64)
+        )
         for file, size in zip((self._pairs, self._aux), whole.tolist()):
             file.truncate(size)
             file.seek(0, os.SEEK_END)
@@ -193,14 +212,16 @@ class Bucket:
         data = np.empty(0, np.uint8)
         offsets = np.zeros(len(pairs) + 1, np.int64)
         if texts is not None:
-            offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset:texts.offset + len(texts) + 1].astype(np.int64)
+            offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(
+                np.int64
+            )
             data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
             pairs["length"] = np.diff(offsets)
         self.rows += len(pairs)
         start = 0
         while start < len(pairs):
             end = min(len(pairs), start + array_rows - self._rows)
-            self._array.append((pairs[start:end], data[offsets[start]:offsets[end]]))
+            self._array.append((pairs[start:end], data[offsets[start] : offsets[end]]))
             self._rows += end - start
             start = end
             if self._rows >= array_rows:

@@ -32,11 +32,17 @@ class Lmdb:
         state = bytes([WAITING])
         distinct, places = first_of_each(keys)
         with self._environment.begin(write=True) as transaction, transaction.cursor() as cursor:
-            _, added = cursor.putmulti(list(zip(pack(distinct), [state + line for line in pick(lines, places)])), overwrite=False)
+            _, added = cursor.putmulti(
+                list(zip(pack(distinct), [state + line for line in pick(lines, places)])), overwrite=False
+            )
             if batch:
                 order = np.argsort(batch.collected)
                 state = bytes([COLLECTED])
-                cursor.putmulti(list(zip(pack(batch.collected[order]), [state + line for line in pick(batch.collected_lines, order)])))
+                cursor.putmulti(
+                    list(
+                        zip(pack(batch.collected[order]), [state + line for line in pick(batch.collected_lines, order)])
+                    )
+                )
         return added
 
     def settle(self) -> None:

@@ -17,7 +17,12 @@ except ImportError as error:
 BLOOM_BITS = 10
 SETTLE_MAX_S = 600.0
 LOOK_EVERY_S = 0.02
-BUSY = ("rocksdb.num-running-compactions", "rocksdb.num-running-flushes", "rocksdb.compaction-pending", "rocksdb.mem-table-flush-pending")
+BUSY = (
+    "rocksdb.num-running-compactions",
+    "rocksdb.num-running-flushes",
+    "rocksdb.compaction-pending",
+    "rocksdb.mem-table-flush-pending",
+)
 
 
 class RocksDb:
@@ -27,7 +32,9 @@ class RocksDb:
         options = Options(raw_mode=True)
         options.create_if_missing(True)
         options.increase_parallelism(2)
-        options.set_write_buffer_size(memory_bytes // 8)  # four of them at most: half of the memory, the other half is the cache
+        options.set_write_buffer_size(
+            memory_bytes // 8
+        )  # four of them at most: half of the memory, the other half is the cache
         options.set_max_write_buffer_number(4)
         options.set_compression_type(DBCompressionType.lz4())
         options.set_level_compaction_dynamic_level_bytes(True)

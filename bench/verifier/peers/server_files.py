@@ -27,19 +27,23 @@ class ServerFiles:
         self._add(keys, lines, servers)
 
     def take(self, batch: Batch) -> int:
-        new = self._add(batch.keys, batch.lines, batch.servers, {key: COLLECTED for key in batch.collected.tolist()})
+        new = self._add(batch.keys, batch.lines, batch.servers, dict.fromkeys(batch.collected.tolist(), COLLECTED))
         self._texts.flush()
         if _libc.syncfs(self._texts.fileno()):
             raise OSError(ctypes.get_errno(), "syncfs failed")
         return new
 
-    def _add(self, keys: np.ndarray, lines: list[bytes], servers: np.ndarray, states: dict[int, int] | None = None) -> int:
+    def _add(
+        self, keys: np.ndarray, lines: list[bytes], servers: np.ndarray, states: dict[int, int] | None = None
+    ) -> int:
         """A server whose URLs were collected but none of whose arrived keeps its states till its next batch: that flatters."""
         lengths = np.fromiter((len(line) + 1 for line in lines), np.int64, len(lines))
         offsets = self._texts.tell() + np.cumsum(lengths) - lengths
         self._texts.write(b"\n".join(lines) + b"\n" * bool(lines))
         order = np.argsort(servers, kind="stable")
-        starts = np.flatnonzero(np.concatenate(([True], servers[order][1:] != servers[order][:-1]))) if len(order) else order
+        starts = (
+            np.flatnonzero(np.concatenate(([True], servers[order][1:] != servers[order][:-1]))) if len(order) else order
+        )
         ends = np.append(starts[1:], len(order))
         new = 0
         for server, start, end in zip(servers[order][starts].tolist(), starts.tolist(), ends.tolist()):

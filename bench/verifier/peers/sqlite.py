@@ -15,7 +15,8 @@ class Sqlite:
         self._database = sqlite3.connect(folder / "known.db", isolation_level=None)
         self._database.executescript(
             f"pragma page_size = 8192; pragma journal_mode = wal; pragma synchronous = full; pragma cache_size = -{memory_bytes >> 10};"
-            "create table if not exists url (key integer primary key, state integer, text blob) without rowid;")
+            "create table if not exists url (key integer primary key, state integer, text blob) without rowid;"
+        )
 
     def load(self, keys: np.ndarray, lines: list[bytes], servers: np.ndarray) -> None:
         self._put(keys, lines)
@@ -24,13 +25,20 @@ class Sqlite:
         return self._put(batch.keys, batch.lines, batch.collected)
 
     def _put(self, keys: np.ndarray, lines: list[bytes], collected: np.ndarray | None = None) -> int:
-        distinct, places = first_of_each(keys.view(np.int64))  # SQLite's integers are signed: their order is the table's
+        distinct, places = first_of_each(
+            keys.view(np.int64)
+        )  # SQLite's integers are signed: their order is the table's
         before = self._database.total_changes
         self._database.execute("begin")
-        self._database.executemany(f"insert or ignore into url values (?, {WAITING}, ?)", zip(distinct.tolist(), pick(lines, places)))
+        self._database.executemany(
+            f"insert or ignore into url values (?, {WAITING}, ?)", zip(distinct.tolist(), pick(lines, places))
+        )
         added = self._database.total_changes - before
         if collected is not None:
-            self._database.executemany(f"update url set state = {COLLECTED} where key = ?", ((key,) for key in np.sort(collected.view(np.int64)).tolist()))
+            self._database.executemany(
+                f"update url set state = {COLLECTED} where key = ?",
+                ((key,) for key in np.sort(collected.view(np.int64)).tolist()),
+            )
         self._database.execute("commit")
         return added
 

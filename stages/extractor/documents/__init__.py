@@ -15,13 +15,30 @@ from stages.extractor.documents import css, doc, feed, html, json_text, office, 
 HTML = "html"
 START_BYTES = 1024
 READERS: dict[str, ModuleType] = {
-    HTML: html, "pdf": pdf, "office": office, "doc": doc, "swf": swf, "sitemap": sitemap, "feed": feed, "xml": xml, "json": json_text,
-    "css": css, "script": script, "text": text,
+    HTML: html,
+    "pdf": pdf,
+    "office": office,
+    "doc": doc,
+    "swf": swf,
+    "sitemap": sitemap,
+    "feed": feed,
+    "xml": xml,
+    "json": json_text,
+    "css": css,
+    "script": script,
+    "text": text,
 }
 _BY_TYPE = {kind: name for name, reader in READERS.items() for kind in reader.TYPES}
 # Types that servers give to what they do not know: which readers are asked whether it is theirs.
-_ANY = ("", "application/octet-stream", "binary/octet-stream", "application/unknown", "application/x-download", "application/zip",
-        "application/x-zip-compressed")
+_ANY = (
+    "",
+    "application/octet-stream",
+    "binary/octet-stream",
+    "application/unknown",
+    "application/x-download",
+    "application/zip",
+    "application/x-zip-compressed",
+)
 _TELLING = ("pdf", "office", "doc", "swf", "sitemap", "feed")
 _ASKED = {
     **dict.fromkeys(_ANY, tuple(name for name in READERS if name != "text")),

@@ -7,8 +7,16 @@ from stages.extractor.document import ALTERNATE, CANONICAL, IMAGE, LINK, NEXT, S
 
 LANGUAGE_MAX_CHARACTERS = 35  # RFC 5646 4.4.1: what every reader must have room for
 _RELATIONS = {  # word of <link rel>: kind, the first that is found counts
-    "canonical": CANONICAL, "stylesheet": STYLE, "icon": IMAGE, "apple-touch-icon": IMAGE, "mask-icon": IMAGE, "next": NEXT, "prev": NEXT,
-    "previous": NEXT, "sitemap": SITEMAP, "alternate": ALTERNATE,
+    "canonical": CANONICAL,
+    "stylesheet": STYLE,
+    "icon": IMAGE,
+    "apple-touch-icon": IMAGE,
+    "mask-icon": IMAGE,
+    "next": NEXT,
+    "prev": NEXT,
+    "previous": NEXT,
+    "sitemap": SITEMAP,
+    "alternate": ALTERNATE,
 }
 # The HTML standard's shared declarative refresh steps: a time, a mark or blank, then the URL with or without url= and quotes.
 _REFRESH = re.compile(

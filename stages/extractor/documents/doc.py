@@ -19,8 +19,14 @@ from stages.extractor.document import DOCUMENT, TEXT, Document, shorten
 from stages.extractor.documents.text import find_urls
 
 TYPES = (
-    "application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint", "application/x-ole-storage",
-    "application/vnd.visio", "application/vnd.ms-project", "application/vnd.ms-works", "application/vnd.ms-publisher",
+    "application/msword",
+    "application/vnd.ms-excel",
+    "application/vnd.ms-powerpoint",
+    "application/x-ole-storage",
+    "application/vnd.visio",
+    "application/vnd.ms-project",
+    "application/vnd.ms-works",
+    "application/vnd.ms-publisher",
 )
 
 STREAMS_MAX = 100  # those at the root: the text is there; inner ones are objects and macros
@@ -33,19 +39,28 @@ _SECTOR_BITS = {(9, 6), (12, 6)}  # of sectors and of the small ones (MS-CFB 2.2
 _SUMMARY = "\x05SummaryInformation"
 _CODEPAGE, _TITLE = 1, 2  # properties of the summary (MS-OLEPS 3.1)
 _SHORT, _BYTES, _UTF_16 = 2, 30, 31  # types of properties: VT_I2, VT_LPSTR, VT_LPWSTR
-_NAMES_OF_SCHEMAS = ("http://schemas.", "http://purl.", "http://ns.adobe.com/", "http://www.w3.org/")  # in the XML of pictures
+_NAMES_OF_SCHEMAS = (
+    "http://schemas.",
+    "http://purl.",
+    "http://ns.adobe.com/",
+    "http://www.w3.org/",
+)  # in the XML of pictures
 
 
 def _wide(text: bytes) -> bytes:
     """A pattern for ASCII text in UTF-16LE."""
-    return b"".join(re.escape(text[at:at + 1]) + rb"\x00" for at in range(len(text)))
+    return b"".join(re.escape(text[at : at + 1]) + rb"\x00" for at in range(len(text)))
 
 
 # The instruction of a field: HYPERLINK "target". With a switch before the text (\l) it leads to a place in the same document.
 _FIELD = re.compile(rb'HYPERLINK[ ]{1,9}+"([^"\x00-\x1f]{1,4000}+)"')
-_WIDE_FIELD = re.compile(_wide(b"HYPERLINK") + rb'(?:[ ]\x00){1,9}"\x00((?:(?!["\x00-\x1f]\x00)[\x00-\xff]{2}){1,4000})"\x00')
+_WIDE_FIELD = re.compile(
+    _wide(b"HYPERLINK") + rb'(?:[ ]\x00){1,9}"\x00((?:(?!["\x00-\x1f]\x00)[\x00-\xff]{2}){1,4000})"\x00'
+)
 _URL = re.compile(rb"https?://[^\x00-\x20\x7f-\xff\"<>\\^`{|}]{1,4000}+")
-_WIDE_URL = re.compile(_wide(b"http") + rb"(?:s\x00)?" + _wide(b"://") + rb"(?:[^\x00-\x20\x7f-\xff\"<>\\^`{|}]\x00){1,4000}")
+_WIDE_URL = re.compile(
+    _wide(b"http") + rb"(?:s\x00)?" + _wide(b"://") + rb"(?:[^\x00-\x20\x7f-\xff\"<>\\^`{|}]\x00){1,4000}"
+)
 
 
 def looks_like(start: bytes) -> bool:
@@ -129,20 +144,26 @@ def title_of(summary: bytes) -> str:
     try:
         start = struct.unpack_from("<I", summary, 44)[0]
         count = struct.unpack_from("<I", summary, start + 4)[0]
-        places = dict(struct.unpack_from("<II", summary, start + 8 + 8 * number) for number in range(min(count, PROPERTIES_MAX)))
+        places = dict(
+            struct.unpack_from("<II", summary, start + 8 + 8 * number) for number in range(min(count, PROPERTIES_MAX))
+        )
         codec = codec_of(summary, start + places[_CODEPAGE]) if _CODEPAGE in places else "cp1252"
         kind, length = struct.unpack_from("<II", summary, start + places[_TITLE])
     except (struct.error, KeyError):
         return ""
     text = start + places[_TITLE] + 8
     if kind == _UTF_16:
-        return clean(summary[text:text + 2 * length].decode("utf-16-le", "replace"))
-    return clean(summary[text:text + length].decode(codec, "replace")) if kind == _BYTES else ""
+        return clean(summary[text : text + 2 * length].decode("utf-16-le", "replace"))
+    return clean(summary[text : text + length].decode(codec, "replace")) if kind == _BYTES else ""
 
 
 def codec_of(summary: bytes, place: int) -> str:
     kind, number = struct.unpack_from("<IH", summary, place)
-    name = {65001: "utf-8", 1200: "utf-16-le", 10000: "mac-roman"}.get(number, f"cp{number}") if kind == _SHORT else "cp1252"
+    name = (
+        {65001: "utf-8", 1200: "utf-16-le", 10000: "mac-roman"}.get(number, f"cp{number}")
+        if kind == _SHORT
+        else "cp1252"
+    )
     try:
         return codecs.lookup(name).name
     except LookupError:

@@ -28,9 +28,9 @@ def in_path(path: str, query: str) -> Iterator[str]:
     """The first URL in a path: a plain one owns the query too, as in archives; an encoded one ends with its segment."""
     found = _SCHEME.search(path, 1)
     if found and "%" in found[0]:
-        yield decode(path[found.start():].partition("/")[0])
+        yield decode(path[found.start() :].partition("/")[0])
     elif found:
-        yield path[found.start():] + (f"?{query}" if query else "")
+        yield path[found.start() :] + (f"?{query}" if query else "")
 
 
 def in_query(query: str) -> Iterator[str]:

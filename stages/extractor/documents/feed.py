@@ -5,29 +5,61 @@ language. What an item holds as escaped HTML, or in CDATA, is text for XML and i
 to has the same. Of xml:base only the root's counts.
 """
 
-from stages.extractor.document import A, ALTERNATE, CANONICAL, FEED, IMAGE, LINK, MEDIA, NEXT, Document, shorten
-from stages.extractor.documents.markup import XML_BASE, XML_LANGUAGE, Listener, address, local_name, read_markup, root_of
+from stages.extractor.document import ALTERNATE, CANONICAL, FEED, IMAGE, LINK, MEDIA, NEXT, A, Document, shorten
+from stages.extractor.documents.markup import (
+    XML_BASE,
+    XML_LANGUAGE,
+    Listener,
+    address,
+    local_name,
+    read_markup,
+    root_of,
+)
 
 TYPES = (
-    "application/rss+xml", "application/atom+xml", "application/rss", "application/atom", "application/x-rss+xml", "text/rss+xml",
-    "text/rss", "text/atom+xml",
+    "application/rss+xml",
+    "application/atom+xml",
+    "application/rss",
+    "application/atom",
+    "application/x-rss+xml",
+    "text/rss+xml",
+    "text/rss",
+    "text/atom+xml",
 )
-_RDF_FEEDS = (b"http://purl.org/rss/", b"http://purl.org/net/rss", b"http://my.netscape.com/rdf/")  # RSS 1.0, 1.1 and 0.90
+_RDF_FEEDS = (
+    b"http://purl.org/rss/",
+    b"http://purl.org/net/rss",
+    b"http://my.netscape.com/rdf/",
+)  # RSS 1.0, 1.1 and 0.90
 _WEB = ("http://", "https://")
 
 _ITEMS = frozenset(("item", "entry"))
 _TEXTS = {  # elements whose text is a link, by its kind
-    "link": FEED, "guid": FEED, "comments": FEED, "commentRss": FEED, "origLink": FEED, "url": IMAGE, "icon": IMAGE, "logo": IMAGE,
-    "docs": LINK, "uri": LINK,
+    "link": FEED,
+    "guid": FEED,
+    "comments": FEED,
+    "commentRss": FEED,
+    "origLink": FEED,
+    "url": IMAGE,
+    "icon": IMAGE,
+    "logo": IMAGE,
+    "docs": LINK,
+    "uri": LINK,
 }
 _CAPTURED = frozenset((*_TEXTS, "title", "language"))
 _ATTRIBUTES = {  # elements whose attributes are links, by their kinds
-    "enclosure": (("url", MEDIA),), "content": (("url", MEDIA), ("src", FEED)), "player": (("url", MEDIA),),
-    "thumbnail": (("url", IMAGE),), "image": (("href", IMAGE),), "source": (("url", LINK),), "a": (("href", A),),
+    "enclosure": (("url", MEDIA),),
+    "content": (("url", MEDIA), ("src", FEED)),
+    "player": (("url", MEDIA),),
+    "thumbnail": (("url", IMAGE),),
+    "image": (("href", IMAGE),),
+    "source": (("url", LINK),),
+    "a": (("href", A),),
     "img": (("src", IMAGE),),
 }
 _RELATIONS = {  # of <atom:link> (RFC 4287 4.2.7, RFC 5005); others, like hub and replies, are LINK
-    "enclosure": MEDIA, "icon": IMAGE,
+    "enclosure": MEDIA,
+    "icon": IMAGE,
     **dict.fromkeys(("next", "prev", "previous", "first", "last", "current", "next-archive", "prev-archive"), NEXT),
 }
 

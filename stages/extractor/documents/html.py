@@ -15,7 +15,21 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 
 from stages.extractor.directives import read_words
 from stages.extractor.document import (
-    A, AREA, CANONICAL, DATA, FORM, FRAME, IMAGE, LINK, MEDIA, OBJECT, REFRESH, SCRIPT, Document, shorten, without_fragment,
+    AREA,
+    CANONICAL,
+    DATA,
+    FORM,
+    FRAME,
+    IMAGE,
+    LINK,
+    MEDIA,
+    OBJECT,
+    REFRESH,
+    SCRIPT,
+    A,
+    Document,
+    shorten,
+    without_fragment,
 )
 from stages.extractor.documents import css
 from stages.extractor.documents.attributes import is_get, is_nofollow, language_of, refresh_target, relation_of
@@ -29,15 +43,33 @@ ANCHOR_MAX_CHARACTERS = 200
 TAGS_REMEMBERED, TAG_REMEMBERED_MAX_BYTES = 1 << 12, 500
 
 _SOURCES: dict[str, tuple[tuple[str, int], ...]] = {  # tag: attributes that hold a link, and its kind
-    "a": (("href", A), ("xlink:href", A)), "area": (("href", AREA),), "link": (("href", LINK),),
-    "img": (("src", IMAGE), ("longdesc", LINK)), "script": (("src", SCRIPT),),
-    "iframe": (("src", FRAME), ("longdesc", LINK)), "frame": (("src", FRAME), ("longdesc", LINK)),
-    "embed": (("src", OBJECT),), "object": (("data", OBJECT),),
-    "video": (("src", MEDIA), ("poster", IMAGE)), "audio": (("src", MEDIA),), "source": (("src", MEDIA),), "track": (("src", MEDIA),),
-    "bgsound": (("src", MEDIA),), "input": (("src", IMAGE), ("formaction", FORM)), "button": (("formaction", FORM),),
-    "form": (("action", FORM),), "blockquote": (("cite", LINK),), "q": (("cite", LINK),), "ins": (("cite", LINK),), "del": (("cite", LINK),),
-    "body": (("background", IMAGE),), "table": (("background", IMAGE),), "td": (("background", IMAGE),), "th": (("background", IMAGE),),
-    "image": (("href", IMAGE), ("xlink:href", IMAGE)), "use": (("href", IMAGE), ("xlink:href", IMAGE)),
+    "a": (("href", A), ("xlink:href", A)),
+    "area": (("href", AREA),),
+    "link": (("href", LINK),),
+    "img": (("src", IMAGE), ("longdesc", LINK)),
+    "script": (("src", SCRIPT),),
+    "iframe": (("src", FRAME), ("longdesc", LINK)),
+    "frame": (("src", FRAME), ("longdesc", LINK)),
+    "embed": (("src", OBJECT),),
+    "object": (("data", OBJECT),),
+    "video": (("src", MEDIA), ("poster", IMAGE)),
+    "audio": (("src", MEDIA),),
+    "source": (("src", MEDIA),),
+    "track": (("src", MEDIA),),
+    "bgsound": (("src", MEDIA),),
+    "input": (("src", IMAGE), ("formaction", FORM)),
+    "button": (("formaction", FORM),),
+    "form": (("action", FORM),),
+    "blockquote": (("cite", LINK),),
+    "q": (("cite", LINK),),
+    "ins": (("cite", LINK),),
+    "del": (("cite", LINK),),
+    "body": (("background", IMAGE),),
+    "table": (("background", IMAGE),),
+    "td": (("background", IMAGE),),
+    "th": (("background", IMAGE),),
+    "image": (("href", IMAGE), ("xlink:href", IMAGE)),
+    "use": (("href", IMAGE), ("xlink:href", IMAGE)),
 }
 _SETS = {"img": "srcset", "source": "srcset", "link": "imagesrcset"}  # tag: attribute that holds several images
 # Elements of drawings and formulas that hold HTML: integration points (HTML standard 13.2.6).
@@ -53,10 +85,19 @@ _LINKED = f"[href]:not(a),[src]:not([href]),link[imagesrcset]{_APART},:is(body,t
 _OF_DOCUMENT = f"meta{_APART},title{_APART}"  # what says something of the document, and nothing inside a template; mostly in its head
 _WITHIN_DOCUMENT = frozenset(("meta", "title", "base"))  # with href too
 _RARE = tuple(
-    (letters_of(letters), selector + _APART) for letters, selector in (
-        ("fo", "form[action]"), ("ob", "object[data]"), ("bu", "button[formaction]"), ("in", "input[formaction]"), ("vi", "video[poster]"),
-        ("bl", "blockquote[cite]"), *((f"q{end}", "q[cite]") for end in " \t\n\f\r/>"), ("in", "ins[cite]"), ("de", "del[cite]"),
-        ("im", "img[srcset]"), ("so", "source[srcset]"),
+    (letters_of(letters), selector + _APART)
+    for letters, selector in (
+        ("fo", "form[action]"),
+        ("ob", "object[data]"),
+        ("bu", "button[formaction]"),
+        ("in", "input[formaction]"),
+        ("vi", "video[poster]"),
+        ("bl", "blockquote[cite]"),
+        *((f"q{end}", "q[cite]") for end in " \t\n\f\r/>"),
+        ("in", "ins[cite]"),
+        ("de", "del[cite]"),
+        ("im", "img[srcset]"),
+        ("so", "source[srcset]"),
     )
 )
 # The same for tags that were found without a tree: attributes of any tag, and of one.
@@ -150,7 +191,13 @@ def read_tag(options: Options, name: bytes, source: bytes) -> Saying | None:
     reading = Reading(options, 0)
     reading.take_element(tag, attributes)
     said = reading.document
-    is_one_link = has_link and list(said.others.values()) == [1] and said.base is None and said.canonical is None and not (said.noindex or said.nofollow)
+    is_one_link = (
+        has_link
+        and list(said.others.values()) == [1]
+        and said.base is None
+        and said.canonical is None
+        and not (said.noindex or said.nofollow)
+    )
     return Saying(next(iter(said.others)) if is_one_link else None, said, not has_link)
 
 
@@ -232,8 +279,14 @@ class Reading:
     def take_anchors(self, nodes: list[LexborNode]) -> None:
         """Takes <a href>, which nearly all links are."""
         found = [node.attributes for node in nodes]
-        texts = [(attributes["href"] if "href" in attributes else attributes["xlink:href"]) or "" for attributes in found]
-        add_anchors(self.document, list(map(without_fragment, texts)), ["rel" in attributes and is_nofollow(attributes) for attributes in found])
+        texts = [
+            (attributes["href"] if "href" in attributes else attributes["xlink:href"]) or "" for attributes in found
+        ]
+        add_anchors(
+            self.document,
+            list(map(without_fragment, texts)),
+            ["rel" in attributes and is_nofollow(attributes) for attributes in found],
+        )
         if self._options.anchor_text:
             for attributes, node in zip(found, nodes):
                 self._keep_anchor(without_fragment(attributes.get("href") or ""), node)
@@ -278,7 +331,9 @@ class Reading:
                 continue
             text = attributes[name] or ""
             if kind in (A, AREA):
-                add(kind, text, is_nofollow(attributes))  # an empty text is a link to the page itself; elsewhere it is nothing
+                add(
+                    kind, text, is_nofollow(attributes)
+                )  # an empty text is a link to the page itself; elsewhere it is nothing
             elif kind == FORM:
                 if is_get(attributes) and text:
                     add(FORM, text)
@@ -310,7 +365,9 @@ class Reading:
         if (attributes.get("http-equiv") or "").strip().lower() == "refresh":
             if (text := refresh_target(attributes.get("content") or "")) is not None:
                 self.document.add(REFRESH, text)
-        elif (name := attributes.get("name") or "").isascii() and name.strip().lower() in self._robots:  # letters of ASCII are alike, no others
+        elif (
+            name := attributes.get("name") or ""
+        ).isascii() and name.strip().lower() in self._robots:  # letters of ASCII are alike, no others
             said = read_words(attributes.get("content") or "")
             self.document.noindex = self.document.noindex or said.noindex
             self.document.nofollow = self.document.nofollow or said.nofollow

@@ -11,9 +11,18 @@ from stages.extractor.document import DATA, Document
 from stages.extractor.documents.text import find_urls
 
 TYPES = (
-    "application/json", "text/json", "application/ld+json", "application/manifest+json", "application/feed+json",
-    "application/activity+json", "application/geo+json", "application/hal+json", "application/problem+json", "application/x-ndjson",
-    "application/jsonl", "application/x-json",
+    "application/json",
+    "text/json",
+    "application/ld+json",
+    "application/manifest+json",
+    "application/feed+json",
+    "application/activity+json",
+    "application/geo+json",
+    "application/hal+json",
+    "application/problem+json",
+    "application/x-ndjson",
+    "application/jsonl",
+    "application/x-json",
 )
 
 _START = re.compile(rb'(?:\xef\xbb\xbf)?\s*+(?:\{\s*+["}]|\[\s*+[\[{"\]])')

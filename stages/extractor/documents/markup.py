@@ -22,16 +22,24 @@ STEP_BYTES = 1 << 16  # fed at once
 LINKS_MAX = 500_000  # ten times what a sitemap may list; a reader of more would only meet page_max_s
 MENDS_MAX = 300_000  # CDATA sections seen and references mended: each costs some 100 bytes until the last is done
 
-_OPTIONS = dict(
-    recover=True, resolve_entities=False, no_network=True, huge_tree=False, load_dtd=False, remove_comments=True, encoding="utf-8",
-)
+_OPTIONS = {
+    "recover": True,
+    "resolve_entities": False,
+    "no_network": True,
+    "huge_tree": False,
+    "load_dtd": False,
+    "remove_comments": True,
+    "encoding": "utf-8",
+}
 _AMPERSAND = re.compile(
     rb"<!\[CDATA\[.*?(?:\]\]>|\Z)"
-    rb"|&(?!(?:amp|lt|gt|quot|apos|#[0-9]++|#[xX][0-9a-fA-F]++);)(?:([A-Za-z_][\w.:-]*+);)?", re.DOTALL,
+    rb"|&(?!(?:amp|lt|gt|quot|apos|#[0-9]++|#[xX][0-9a-fA-F]++);)(?:([A-Za-z_][\w.:-]*+);)?",
+    re.DOTALL,
 )
 _PREAMBLE = re.compile(
     rb"(?:\s++|\xef\xbb\xbf|\xff\xfe|\xfe\xff|<\?[^?]*+(?:\?(?!>)[^?]*+)*\?>|<!--[^-]*+(?:-(?!->)[^-]*+)*-->"
-    rb"|<!DOCTYPE[^>\[]*+(?:\[[^\]]*+\]\s*+)?>)*", re.DOTALL,
+    rb"|<!DOCTYPE[^>\[]*+(?:\[[^\]]*+\]\s*+)?>)*",
+    re.DOTALL,
 )
 _ROOT = re.compile(rb"<(?:[\w.-]++:)?([\w.-]++)")
 _XML = re.compile(rb"(?:[\s\0]++|\xef\xbb\xbf|\xff\xfe|\xfe\xff)*<\0?\?\0?x\0?m\0?l")
@@ -74,13 +82,16 @@ def read_markup(content: bytes, charset: str, listener: Listener) -> Document:
     try:
         parser = etree.XMLParser(target=listener, **_OPTIONS)
         for start in range(0, len(text), STEP_BYTES):
-            parser.feed(text[start:start + STEP_BYTES])
+            parser.feed(text[start : start + STEP_BYTES])
             if len(document.others) >= LINKS_MAX:
                 document.mark(READER_BOUND if start + STEP_BYTES < len(text) else "")
                 break
         parser.close()
         is_damaged = bool(parser.feed_error_log.filter_from_fatals())
-    except (etree.LxmlError, UnicodeDecodeError):  # nothing in it that could be read, or no more; the second of a reference to half a character
+    except (
+        etree.LxmlError,
+        UnicodeDecodeError,
+    ):  # nothing in it that could be read, or no more; the second of a reference to half a character
         is_damaged = True
     if is_damaged and not document.trouble:
         document.mark(BROKEN)

@@ -23,7 +23,7 @@ TAG_UNCHECKED_BYTES = 4_096  # a shorter tag has no room for attributes that cos
 ATTRIBUTES_MAX = 1_000  # of one tag
 LOOK_BACK = 64  # open elements that an end tag may close beside its own, as we estimate it
 
-FORMATTING_NAMES = "b big code em font i nobr s small strike strong tt u".split()
+FORMATTING_NAMES = ["b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"]
 _FORMATTING = re.compile(rb"<(/?)(" + "|".join(FORMATTING_NAMES).encode() + rb")(?=[\s/<>])([^<>]*)")
 LOWER = 0x20  # the bit that makes letters small
 _LOWER_PAIR = np.uint16(LOWER * 0x0101)
@@ -42,13 +42,18 @@ _CELLS = frozenset(b"tr td th tbody thead tfoot".split())  # each ends the one b
 _INLINE = frozenset(b"a b big code em font i nobr s small span strike strong tt u".split())
 _IN_ITEMS = _INLINE | {b"address", b"div", b"p"}
 _CLOSES = {  # a start tag: what it closes, and what may lie open between
-    b"p": (frozenset((b"p",)), _INLINE), b"option": (frozenset((b"option",)), _INLINE), b"li": (frozenset((b"li",)), _IN_ITEMS),
-    b"a": (frozenset((b"a",)), _INLINE), b"dd": (frozenset((b"dd", b"dt")), _IN_ITEMS), b"dt": (frozenset((b"dd", b"dt")), _IN_ITEMS),
+    b"p": (frozenset((b"p",)), _INLINE),
+    b"option": (frozenset((b"option",)), _INLINE),
+    b"li": (frozenset((b"li",)), _IN_ITEMS),
+    b"a": (frozenset((b"a",)), _INLINE),
+    b"dd": (frozenset((b"dd", b"dt")), _IN_ITEMS),
+    b"dt": (frozenset((b"dd", b"dt")), _IN_ITEMS),
 }
 
 
 class Tags(NamedTuple):
     """Where tags begin, and the first two letters of each as one number; end tags have a slash for the first."""
+
     starts: np.ndarray
     letters: np.ndarray  # u2, lower case
 
@@ -65,7 +70,22 @@ def letters_of(name: str) -> int:
 
 
 _MAY_FORMAT = np.zeros(1 << 16, bool)  # tags that may be formatting, by their first two letters
-_MAY_FORMAT[[letters_of(name) for name in ("bi", "co", "em", "fo", "no", "sm", "st", "tt", *(letter + end for letter in "bisu" for end in _ENDS))]] = True
+_MAY_FORMAT[
+    [
+        letters_of(name)
+        for name in (
+            "bi",
+            "co",
+            "em",
+            "fo",
+            "no",
+            "sm",
+            "st",
+            "tt",
+            *(letter + end for letter in "bisu" for end in _ENDS),
+        )
+    ]
+] = True
 
 
 _IS_PARAGRAPH = np.zeros(1 << 16, bool)
@@ -91,9 +111,9 @@ def cut_tangled(html: bytes, tags: Tags) -> tuple[bytes, str]:
         plain = b""
         if np.cumsum(_MAY_FORMAT[tags.letters]).sum() > ELEMENTS_MAX and formatting_bound(html, tags) > ELEMENTS_MAX:
             plain = html[:end].lower()
-            starts = starts[:np.searchsorted(starts, end)]
+            starts = starts[: np.searchsorted(starts, end)]
             end = min(end, formatting_limit(plain, starts))
-        if len(starts) > TAGS_SHALLOW and depth_bound(tags.letters[:len(starts)]) * len(starts) > STEPS_MAX:
+        if len(starts) > TAGS_SHALLOW and depth_bound(tags.letters[: len(starts)]) * len(starts) > STEPS_MAX:
             end = min(end, depth_limit(plain or html[:end].lower()))
     if end == len(html):
         return html, ""
@@ -133,14 +153,18 @@ def formatting_bound(html: bytes, tags: Tags) -> int:
         named = is_named(word, name)
         if named.any():
             level = np.cumsum(np.where(is_end, -1, 1) * named)
-            bound += int(((level - np.minimum(np.minimum.accumulate(level), 0)) * weights).sum())  # an end tag with nothing to close counts not
+            bound += int(
+                ((level - np.minimum(np.minimum.accumulate(level), 0)) * weights).sum()
+            )  # an end tag with nothing to close counts not
     return bound
 
 
 def is_named(words: np.ndarray, name: bytes) -> np.ndarray:
     """Where eight bytes, lower case, begin with the name of a tag and its end."""
     bits = 8 * len(name)
-    return (words & (1 << bits) - 1 == int.from_bytes(name, "little")) & _IS_END[(words >> bits & 0xFF).astype(np.uint8)]
+    return (words & (1 << bits) - 1 == int.from_bytes(name, "little")) & _IS_END[
+        (words >> bits & 0xFF).astype(np.uint8)
+    ]
 
 
 def formatting_limit(html: bytes, starts: np.ndarray) -> int:
@@ -201,7 +225,7 @@ def depth_limit(html: bytes) -> int:
             close(opened, scopes, name)
         elif name in _CELLS:
             if inside == b"table":
-                del opened[scopes[-1] + 1:]
+                del opened[scopes[-1] + 1 :]
         elif not (empty and inside in _DRAWINGS):
             if name in _CLOSES:
                 close_before(opened, *_CLOSES[name])
@@ -216,7 +240,7 @@ def close(opened: list[bytes], scopes: list[int], name: bytes) -> None:
     if name in _SCOPES:
         for number in range(len(scopes) - 1, max(len(scopes) - LOOK_BACK, 0) - 1, -1):
             if opened[scopes[number]] == name:
-                del opened[scopes[number]:]
+                del opened[scopes[number] :]
                 del scopes[number:]
                 return
         return

@@ -22,11 +22,20 @@ from stages.extractor.document import DOCUMENT, Document, shorten
 _OPEN_XML = "application/vnd.openxmlformats-officedocument."
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
 TYPES = (
-    *(_OPEN_XML + name for name in (
-        "wordprocessingml.document", "wordprocessingml.template", "presentationml.presentation", "presentationml.slideshow",
-        "presentationml.template", "spreadsheetml.sheet", "spreadsheetml.template",
-    )),
-    "application/vnd.ms-word.document.macroenabled.12", "application/vnd.ms-powerpoint.presentation.macroenabled.12",
+    *(
+        _OPEN_XML + name
+        for name in (
+            "wordprocessingml.document",
+            "wordprocessingml.template",
+            "presentationml.presentation",
+            "presentationml.slideshow",
+            "presentationml.template",
+            "spreadsheetml.sheet",
+            "spreadsheetml.template",
+        )
+    ),
+    "application/vnd.ms-word.document.macroenabled.12",
+    "application/vnd.ms-powerpoint.presentation.macroenabled.12",
     "application/vnd.ms-excel.sheet.macroenabled.12",
     *(_OPEN_DOCUMENT + name for name in ("text", "text-template", "presentation", "spreadsheet", "graphics")),
     "application/epub+zip",
@@ -51,7 +60,13 @@ _FIRST_TYPES = (_OPEN_DOCUMENT.encode(), b"application/epub+zip")  # what an ent
 _LINKS_AND_TITLE = re.compile(r".*\.(?:rels|opf)|docProps/core\.xml|meta\.xml")
 _BODY = re.compile(r"content\.xml|word/document\.xml|ppt/slides/slide[0-9]+\.xml|xl/sharedStrings\.xml|.*\.x?html?")
 
-_LINKING = {"a", "area-rectangle", "area-circle", "area-polygon", "event-listener"}  # elements whose xlink:href a click follows
+_LINKING = {
+    "a",
+    "area-rectangle",
+    "area-circle",
+    "area-polygon",
+    "event-listener",
+}  # elements whose xlink:href a click follows
 _BODIES = {"office:body", "body"}  # of ODF and XHTML; Office Open XML has its text in elements named t
 _BREAKS = {"br", "dd", "div", "dt", "h", "h1", "h2", "h3", "h4", "li", "p", "s", "si", "tab", "td", "th", "title", "tr"}
 _FIELD = re.compile(r'HYPERLINK\s++"([^"]++)"')
@@ -61,7 +76,9 @@ def looks_like(start: bytes) -> bool:
     """By the name of the first entry, or the type that ODF and EPUB put there unpacked."""
     first = start[_ENTRY_HEADER_BYTES:]
     return start.startswith(_ENTRY) and (
-        first.startswith(_FIRST_NAMES) or first.startswith(b"mimetype") and any(kind in first[:100] for kind in _FIRST_TYPES)
+        first.startswith(_FIRST_NAMES)
+        or first.startswith(b"mimetype")
+        and any(kind in first[:100] for kind in _FIRST_TYPES)
     )
 
 
@@ -92,7 +109,9 @@ def unpack_parts(content: bytes, mark: Callable[[str], None]) -> Iterator[bytes]
     unpacked_left, packed_left = UNPACKED_MAX_BYTES, len(content)
     with file:
         for info in in_order([(info.filename, info) for info in file.infolist()]):
-            packed_left -= info.compress_size  # more than there is: entries lie over each other, to be unpacked again and again
+            packed_left -= (
+                info.compress_size
+            )  # more than there is: entries lie over each other, to be unpacked again and again
             if unpacked_left <= 0 or packed_left < 0:
                 mark(READER_BOUND)
                 return
@@ -119,7 +138,7 @@ def inflate_parts(content: bytes, mark: Callable[[str], None]) -> Iterator[bytes
         inflater, pieces = zlib.decompressobj(-zlib.MAX_WBITS), []
         start = place + _ENTRY_HEADER_BYTES + number_at(content, place + 26) + number_at(content, place + 28)
         while not inflater.eof and start < len(content) and unpacked_left > 0 and packed_left > 0:
-            packed = content[start:start + PIECE_BYTES]
+            packed = content[start : start + PIECE_BYTES]
             try:
                 pieces.append(inflater.decompress(packed))
             except zlib.error:  # not packed, or no entry
@@ -138,11 +157,11 @@ def in_order(entries: list[tuple[str, object]]) -> list:
 
 def name_at(content: bytes, place: int) -> str:
     start = place + _ENTRY_HEADER_BYTES
-    return content[start:start + min(number_at(content, place + 26), NAME_MAX_BYTES)].decode("utf-8", "replace")
+    return content[start : start + min(number_at(content, place + 26), NAME_MAX_BYTES)].decode("utf-8", "replace")
 
 
 def number_at(content: bytes, place: int) -> int:
-    return int.from_bytes(content[place:place + 2], "little")
+    return int.from_bytes(content[place : place + 2], "little")
 
 
 class Stop(Exception):
@@ -222,7 +241,7 @@ class PartReader:
 
     def _take(self, text: str) -> None:
         if self._in_text and self._characters_left > 0:
-            self._texts.append(text[:self._characters_left])
+            self._texts.append(text[: self._characters_left])
             self._characters_left -= len(text)
             if self._characters_left < 0:
                 self._document.mark(READER_BOUND)
@@ -241,7 +260,9 @@ class PartReader:
         if of_open_document is not None:
             # An ODF file is a folder to its relative links (ODF 1.2 part 3, 3.7): what lies beside it begins with '../'.
             self._add(of_open_document.removeprefix("../"))
-        elif of_book is not None and of_book.startswith(("http://", "https://")):  # others lead to the book's own chapters
+        elif of_book is not None and of_book.startswith(
+            ("http://", "https://")
+        ):  # others lead to the book's own chapters
             self._add(of_book)
 
     def _add(self, text: str) -> None:

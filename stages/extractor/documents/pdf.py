@@ -13,7 +13,9 @@ from stages.extractor.document import DOCUMENT, TEXT, Document, shorten
 
 TYPES = ("application/pdf", "application/x-pdf", "application/acrobat", "text/pdf")
 PAGES_MAX = 1_000  # the rest of a book seldom leads elsewhere
-TEXT_MAX_CHARACTERS = 4_000_000  # of all pages: a thousand full ones; a character costs about 0.7 us, its page's layout included
+TEXT_MAX_CHARACTERS = (
+    4_000_000  # of all pages: a thousand full ones; a character costs about 0.7 us, its page's layout included
+)
 ANNOTATIONS_MAX = 100_000  # looked at, of all pages
 LINKS_MAX = 10_000
 LINK_MAX_BYTES = 8_000
@@ -108,7 +110,7 @@ class Reading:
             self._characters_left -= count
             buffer = (ctypes.c_ushort * (count + 1))()
             written = pdfium.FPDFText_GetText(text_page, 0, count, buffer)
-            self._texts.append(from_utf_16(bytes(buffer)[:2 * written]))
+            self._texts.append(from_utf_16(bytes(buffer)[: 2 * written]))
             self._read_urls(text_page)
         finally:
             pdfium.FPDFText_ClosePage(text_page)

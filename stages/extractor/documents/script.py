@@ -13,8 +13,14 @@ from stages.extractor.charset import to_text
 from stages.extractor.document import DATA, Document
 
 TYPES = (
-    "text/javascript", "application/javascript", "application/x-javascript", "application/ecmascript", "text/ecmascript",
-    "application/x-ecmascript", "text/x-javascript", "text/jscript",
+    "text/javascript",
+    "application/javascript",
+    "application/x-javascript",
+    "application/ecmascript",
+    "text/ecmascript",
+    "application/x-ecmascript",
+    "text/x-javascript",
+    "text/jscript",
 )
 
 _EXTENSIONS = r"(?:[sx]?html?|php[3-8]?|phtml|aspx?|jspx?|jsf|cgi|cfml?|pdf|docx?|odt|pptx?|xml|rss|atom)"
@@ -25,7 +31,8 @@ _LITERAL = re.compile(
     ( (?:https?:)?//[\w-]++(?:\.[\w-]++)++(?=[:/?\#"'`]) {_REST}
     | (?:/{_FIRST}{_PATH}|\.{{1,2}}/{_FIRST}){_PATH}*+
     | [\w~%@-][\w~%@./+,-]*\.{_EXTENSIONS}(?:[?\#]{_REST})?
-    )\1""", re.IGNORECASE | re.VERBOSE,
+    )\1""",
+    re.IGNORECASE | re.VERBOSE,
 )
 _LETTER = re.compile(r"[^\W\d_]")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([/\"'`]))")

@@ -15,7 +15,12 @@ ROOTS = ("urlset", "sitemapindex")
 CONTENT_MAX_BYTES = 50 << 20  # what the protocol allows, not compressed
 START_BYTES = 1024
 _GZIP, _GZIP_MAGIC = 31, b"\x1f\x8b\x08"  # zlib's number for 'gzip wrapper'
-_KINDS = {"loc": SITEMAP, "content_loc": MEDIA, "player_loc": MEDIA, "thumbnail_loc": IMAGE}  # of elements whose text is a link
+_KINDS = {
+    "loc": SITEMAP,
+    "content_loc": MEDIA,
+    "player_loc": MEDIA,
+    "thumbnail_loc": IMAGE,
+}  # of elements whose text is a link
 
 
 def looks_like(start: bytes) -> bool:

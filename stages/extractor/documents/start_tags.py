@@ -26,19 +26,32 @@ TEXT_MAX_BYTES = 1 << 14  # of a title, likewise: each of its references costs a
 
 _NAMES = {  # bits of tag_scan.py: names of elements
     "SILENT": "span p pre li div dt dd dl del dfn details code td tr th tt table tbody thead tfoot time br b big button blockquote em strong sub sup small "
-              "samp section s strike summary ul u i ins h1 h2 h3 h4 h5 h6 hr header head caption colgroup col cite center ol nav noscript main mark "
-              "label legend kbd var abbr acronym article aside address font footer figure figcaption fieldset wbr q",
+    "samp section s strike summary ul u i ins h1 h2 h3 h4 h5 h6 hr header head caption colgroup col cite center ol nav noscript main mark "
+    "label legend kbd var abbr acronym article aside address font footer figure figcaption fieldset wbr q",
     "INLINE": "code span em strong b i tt small sub sup cite var kbd samp u font abbr acronym label",
-    "BLOCK": "div p h1 h2 h3 h4 h5 h6", "DIV": "div", "VOID": "img br wbr",
+    "BLOCK": "div p h1 h2 h3 h4 h5 h6",
+    "DIV": "div",
+    "VOID": "img br wbr",
     "TOLD": "meta link img html body base input form area embed object video audio source track bgsound script style title textarea",
-    "RAW": "script style title textarea", "SCRIPT": "script", "ONCE": "html body title base",
-    "FORMATTING": " ".join(FORMATTING_NAMES), "ANCHOR": "a", "FORM": "form", "SELECT": "select", "OPTION": "option optgroup", "SVG": "svg",
+    "RAW": "script style title textarea",
+    "SCRIPT": "script",
+    "ONCE": "html body title base",
+    "FORMATTING": " ".join(FORMATTING_NAMES),
+    "ANCHOR": "a",
+    "FORM": "form",
+    "SELECT": "select",
+    "OPTION": "option optgroup",
+    "SVG": "svg",
     "SHAPE": "path g circle ellipse rect line polyline polygon text tspan",
 }
-_ATTRIBUTE = re.compile(r"""([a-zA-Z0-9_:@.-]++)(?:[ \t\n\f\r]*+=[ \t\n\f\r]*+(?:"([^"]*+)"|'([^']*+)'|([^ \t\n\f\r"'=<>`]++)))?""")
+_ATTRIBUTE = re.compile(
+    r"""([a-zA-Z0-9_:@.-]++)(?:[ \t\n\f\r]*+=[ \t\n\f\r]*+(?:"([^"]*+)"|'([^']*+)'|([^ \t\n\f\r"'=<>`]++)))?"""
+)
 _CHARACTERS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "nbsp": "\xa0"}
 # A known reference, one by number, or what is none: '&' and a blank, or in an attribute '&name='.
-_REFERENCE = re.compile(rf"&(?:({'|'.join(_CHARACTERS)});|#([0-9]{{2,5}});|(?=[^a-zA-Z0-9#]|\Z)|(?P<parameter>[a-zA-Z0-9]++=)|(?P<unusual>))")
+_REFERENCE = re.compile(
+    rf"&(?:({'|'.join(_CHARACTERS)});|#([0-9]{{2,5}});|(?=[^a-zA-Z0-9#]|\Z)|(?P<parameter>[a-zA-Z0-9]++=)|(?P<unusual>))"
+)
 
 
 class NotPlain(Exception):
@@ -49,7 +62,9 @@ class PlainPage(NamedTuple):
     hrefs: list[str]  # of <a href>, without fragments
     nofollow: list[bool]  # whether each is marked so
     title: bytes  # the source of its text
-    tags: list[tuple[bytes, bytes]]  # others, which may have links or say something of the page: name, source of the attributes
+    tags: list[
+        tuple[bytes, bytes]
+    ]  # others, which may have links or say something of the page: name, source of the attributes
 
 
 def refuse(html: bytes) -> PlainPage:
@@ -77,7 +92,9 @@ def make_reader() -> Callable[[bytes], PlainPage]:
     tag_scan.scan.load()
     names = sorted({name for group in _NAMES.values() for name in group.split()})
     by_number = {tag_scan.number_of(name): name for name in names}
-    slots = next(size for size in range(len(names), 1 << 20) if len({number % size for number in by_number}) == len(names))
+    slots = next(
+        size for size in range(len(names), 1 << 20) if len({number % size for number in by_number}) == len(names)
+    )
     numbers, kinds, name_of = np.full(slots, -1, np.int64), np.zeros(slots, np.int32), {}
     for number, name in by_number.items():
         numbers[number % slots], name_of[number % slots] = number, name.encode()
@@ -89,7 +106,9 @@ def make_reader() -> Callable[[bytes], PlainPage]:
 
     def read(html: bytes) -> PlainPage:
         hrefs = np.empty(len(html), np.uint8)
-        links = tag_scan.scan(np.frombuffer(html, np.uint8), numbers, kinds, hrefs, told, levels, seen, open_names, figures)
+        links = tag_scan.scan(
+            np.frombuffer(html, np.uint8), numbers, kinds, hrefs, told, levels, seen, open_names, figures
+        )
         length, rows, *bounded = figures.tolist()
         is_plain = links != tag_scan.NOT_PLAIN and b"\0" not in html
         if not is_plain or may_be_tangled(*bounded) and cut_tangled(html, find_tags(html))[1]:
@@ -124,7 +143,11 @@ def is_nofollow(source: bytes) -> bool:
 def decode_values(lines: str) -> list[str]:
     """The values of attributes whose sources are these lines."""
     values = lines.split("\n")
-    return [without_fragment(decode_value(value)) if "&" in value else value for value in values] if "&" in lines else values
+    return (
+        [without_fragment(decode_value(value)) if "&" in value else value for value in values]
+        if "&" in lines
+        else values
+    )
 
 
 def decode_value(text: str) -> str:

@@ -33,7 +33,12 @@ _WITH_STRINGS = {72, 82}  # DoABC
 _GET_URL = re.compile(rb"\x83([\x00-\xff][\x00-\x0f])(?=[!-~])")
 _URL = re.compile(rb"https?://[^\x00-\x20\x7f\"'<>\\^`{|}]{1,4000}+")
 _INSIDE_STRINGS = b" \"'=(>"  # before a URL that is not the whole string
-_NO_LINKS = ("fscommand:", "javascript:", "http://adobe.com/as3/", "http://www.adobe.com/2006/")  # commands and names of namespaces
+_NO_LINKS = (
+    "fscommand:",
+    "javascript:",
+    "http://adobe.com/as3/",
+    "http://www.adobe.com/2006/",
+)  # commands and names of namespaces
 
 
 def looks_like(start: bytes) -> bool:
@@ -76,7 +81,7 @@ def inflate(decompressor, packed: bytes, length: int) -> tuple[bytes, str]:
     pieces, left = [], UNPACKED_MAX_BYTES
     for start in range(0, len(packed), PIECE_BYTES):
         try:
-            pieces.append(decompressor.decompress(packed[start:start + PIECE_BYTES], left))
+            pieces.append(decompressor.decompress(packed[start : start + PIECE_BYTES], left))
         except (zlib.error, lzma.LZMAError):
             break
         left -= len(pieces[-1])
@@ -98,7 +103,7 @@ def iterate_tags(body: bytes, document: Document) -> Iterator[tuple[int, bytes]]
             if place > len(body) and not document.trouble:
                 document.mark(BROKEN)
             return
-        head = int.from_bytes(body[place:place + 2], "little")
+        head = int.from_bytes(body[place : place + 2], "little")
         code, length = head >> 6, head & 0x3F
         place += 2
         if length == 0x3F:
@@ -108,7 +113,7 @@ def iterate_tags(body: bytes, document: Document) -> Iterator[tuple[int, bytes]]
             place += _SPRITE_HEADER_BYTES
             continue
         if code in _WITH_ACTIONS or code in _WITH_STRINGS:
-            yield code, body[place:place + length]
+            yield code, body[place : place + length]
         place += length
     document.mark(READER_BOUND)
 
@@ -116,12 +121,12 @@ def iterate_tags(body: bytes, document: Document) -> Iterator[tuple[int, bytes]]
 def urls_of(code: int, tag: bytes) -> Iterator[bytes]:
     if code in _WITH_STRINGS:
         for found in _URL.finditer(tag):
-            yield found[0][:length_before(tag, found.start())]
+            yield found[0][: length_before(tag, found.start())]
         return
     taken = set()
     for found in _GET_URL.finditer(tag):
         end = found.end() + int.from_bytes(found[1], "little")
-        texts = tag[found.end():end] if tag[end - 1:end] == b"\0" else b""
+        texts = tag[found.end() : end] if tag[end - 1 : end] == b"\0" else b""
         if texts.count(b"\0") == 2:
             taken.add(found.end())
             yield texts.partition(b"\0")[0]
@@ -132,10 +137,10 @@ def urls_of(code: int, tag: bytes) -> Iterator[bytes]:
 
 def length_before(tag: bytes, place: int) -> int | None:
     """The length before a string, 7 bits a byte, low ones first: what follows it is the next one's; none where there is none."""
-    before = tag[max(place - 2, 0):place].rjust(2, b"\0")
+    before = tag[max(place - 2, 0) : place].rjust(2, b"\0")
     length = before[0] & 0x7F | before[1] << 7 if before[0] >= 0x80 else before[1]
     return length if len(b"http://a") <= length < 1 << 14 and before[1] not in _INSIDE_STRINGS else None
 
 
 def number_at(content: bytes, place: int) -> int:
-    return int.from_bytes(content[place:place + 4], "little")
+    return int.from_bytes(content[place : place + 4], "little")

@@ -33,13 +33,17 @@ _BLANK, _IN_NAME, _IN_ATTRIBUTE_NAME, _ENDS_BARE_VALUE = 1, 2, 4, 8
 _KINDS = np.zeros(256, np.uint8)  # of characters
 _DIGITS = np.zeros(256, np.int64)
 for _kind, _characters in (
-    (_BLANK | _ENDS_BARE_VALUE, b" \t\n\f\r"), (_ENDS_BARE_VALUE, b"\"'=<>`"), (_IN_ATTRIBUTE_NAME, b"_:@.-"),
+    (_BLANK | _ENDS_BARE_VALUE, b" \t\n\f\r"),
+    (_ENDS_BARE_VALUE, b"\"'=<>`"),
+    (_IN_ATTRIBUTE_NAME, b"_:@.-"),
     (_IN_NAME | _IN_ATTRIBUTE_NAME, b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"),
 ):
     _KINDS[list(_characters)] |= _kind
 _DIGITS[list(b"0123456789abcdefghijklmnopqrstuvwxyz")] = np.arange(1, 37)
 _DIGITS[list(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")] = np.arange(11, 37)
-_LT, _GT, _SLASH, _EQUALS, _DASH, _BANG, _QUESTION, _DOUBLE, _SINGLE, _AMPERSAND, _HASH, _SPACE, _LF, _CR = b"<>/=-!?\"'&# \n\r"
+_LT, _GT, _SLASH, _EQUALS, _DASH, _BANG, _QUESTION, _DOUBLE, _SINGLE, _AMPERSAND, _HASH, _SPACE, _LF, _CR = (
+    b"<>/=-!?\"'&# \n\r"
+)
 _LOWER = 0x20  # the bit that makes letters small
 
 
@@ -51,7 +55,9 @@ def number_of(name: str) -> int:
     return number
 
 
-_HREF, _REL, _CITE, _SRCSET, _BACKGROUND, _FORMACTION = (number_of(name) for name in "href rel cite srcset background formaction".split())
+_HREF, _REL, _CITE, _SRCSET, _BACKGROUND, _FORMACTION = (
+    number_of(name) for name in ["href", "rel", "cite", "srcset", "background", "formaction"]
+)
 
 
 @compiled()
@@ -154,7 +160,14 @@ def pass_attributes(page, at):
         if number == _HREF and length == 4 and href == NOWHERE:
             href, href_end = value, value_end
         has_rel |= number == _REL and length == 3
-        has_rare_link |= (number == _BACKGROUND or number == _FORMACTION) and length == 10 or number == _CITE and length == 4 or number == _SRCSET and length == 6
+        has_rare_link |= (
+            (number == _BACKGROUND or number == _FORMACTION)
+            and length == 10
+            or number == _CITE
+            and length == 4
+            or number == _SRCSET
+            and length == 6
+        )
 
 
 @compiled()
@@ -175,7 +188,11 @@ def scan(page, numbers, kinds, hrefs, told, levels, seen, open_names, figures):
     needs, of each name, how many are open (`levels`) and whether it was there (`seen`), and `open_names`, OPEN_MAX elements that are open in a link."""
     links, filled, rows = 0, 0, 0
     visited, longest = 0, 0
-    formatting, most, made = 0, 0, 0  # formatting elements that are open, the most of them at a time, and their sum over all tags
+    formatting, most, made = (
+        0,
+        0,
+        0,
+    )  # formatting elements that are open, the most of them at a time, and their sum over all tags
     for slot in range(len(numbers)):
         levels[slot] = seen[slot] = 0
     depth = -1  # elements that are open in a link; none is open: -1
@@ -268,11 +285,20 @@ def scan(page, numbers, kinds, hrefs, told, levels, seen, open_names, figures):
                 if has_rel:
                     if rows == len(told):
                         return NOT_PLAIN
-                    told[rows, NAME], told[rows, LINK], told[rows, ATTRIBUTES], told[rows, ATTRIBUTES_END] = slot, links, attributes, end
+                    told[rows, NAME], told[rows, LINK], told[rows, ATTRIBUTES], told[rows, ATTRIBUTES_END] = (
+                        slot,
+                        links,
+                        attributes,
+                        end,
+                    )
                     rows += 1
                 links += 1
             elif depth >= 0 and kind & (INLINE | BLOCK):
-                if depth == OPEN_MAX or kind & BLOCK and not (link_holds_blocks and (depth == 0 or kinds[open_names[depth - 1]] & DIV)):
+                if (
+                    depth == OPEN_MAX
+                    or kind & BLOCK
+                    and not (link_holds_blocks and (depth == 0 or kinds[open_names[depth - 1]] & DIV))
+                ):
                     return NOT_PLAIN
                 open_names[depth] = slot
                 depth += 1
@@ -296,7 +322,12 @@ def scan(page, numbers, kinds, hrefs, told, levels, seen, open_names, figures):
                         continue
                     if rows == len(told):
                         return NOT_PLAIN
-                    told[rows, NAME], told[rows, LINK], told[rows, ATTRIBUTES], told[rows, ATTRIBUTES_END] = slot, NO_LINK, attributes, end
+                    told[rows, NAME], told[rows, LINK], told[rows, ATTRIBUTES], told[rows, ATTRIBUTES_END] = (
+                        slot,
+                        NO_LINK,
+                        attributes,
+                        end,
+                    )
                     told[rows, CONTENT], told[rows, CONTENT_END] = end + 1, content_end
                     rows += 1
                 elif not kind & (SILENT | VOID | SELECT | SVG):
@@ -305,5 +336,11 @@ def scan(page, numbers, kinds, hrefs, told, levels, seen, open_names, figures):
         return NOT_PLAIN
     tags = count(page, _LT)
     hidden = tags - visited  # in comments, scripts and values, which nesting.py does not know from others
-    figures[0], figures[1], figures[2], figures[3], figures[4] = filled, rows, tags, longest, made + hidden * (most + tags)
+    figures[0], figures[1], figures[2], figures[3], figures[4] = (
+        filled,
+        rows,
+        tags,
+        longest,
+        made + hidden * (most + tags),
+    )
     return links

@@ -13,7 +13,13 @@ from stages.extractor.charset import to_text
 from stages.extractor.document import TEXT, Document
 
 TYPES = (
-    "text/plain", "text/markdown", "text/x-markdown", "text/csv", "text/tab-separated-values", "text/x-rst", "text/troff",
+    "text/plain",
+    "text/markdown",
+    "text/x-markdown",
+    "text/csv",
+    "text/tab-separated-values",
+    "text/x-rst",
+    "text/troff",
     "text/uri-list",
 )
 
@@ -21,7 +27,9 @@ _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")  # what text does no
 _BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _ENDS = r"\s\x00-\x1f\x7f-\x9f<>\"`\\^|“”„‟«»‹›「」『』《》〈〉【】（）［］｛｝。、，；：！？…"
 # Not possessive around groups, on which Python's re failed before 3.11.5 (CPython issue 106052); what is longer than the bound is no URL for us.
-_URL = re.compile(rf"[hH][tT][tT][pP][sS]?+://(?=[^\W_]|\[)(?:[^{_ENDS},;'(\[{{]++|[,;'(\[{{](?!https?://)){{1,{URL_MAX_BYTES + 1}}}")
+_URL = re.compile(
+    rf"[hH][tT][tT][pP][sS]?+://(?=[^\W_]|\[)(?:[^{_ENDS},;'(\[{{]++|[,;'(\[{{](?!https?://)){{1,{URL_MAX_BYTES + 1}}}"
+)
 _BRACKET, _CLOSING = re.compile(r"[()\[\]{}]"), re.compile(r"[)\]}]")
 _OPENS = {")": "(", "]": "[", "}": "{"}
 _PUNCTUATION = ".,;:!?'*"
@@ -43,7 +51,7 @@ def find_urls(text: str) -> Iterator[str]:
     """The http and https URLs in running text, in order, repeated ones too."""
     for found in _URL.finditer(text):
         url = found[0]
-        if text[found.start() - 1:found.start()] == "'":
+        if text[found.start() - 1 : found.start()] == "'":
             url = url.partition("'")[0]
         if _CLOSING.search(url):
             url = cut_at_bracket(url)
@@ -60,5 +68,5 @@ def cut_at_bracket(url: str) -> str:
         if mark not in _OPENS:
             opened.append(mark)
         elif not opened or opened.pop() != _OPENS[mark]:
-            return url[:found.start()]
+            return url[: found.start()]
     return url

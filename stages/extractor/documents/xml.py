@@ -10,25 +10,79 @@ from html import unescape
 
 from contract.url import URL_MAX_BYTES
 from stages.extractor.document import (
-    A, ALTERNATE, AREA, CANONICAL, DOCUMENT, FRAME, IMAGE, LINK, MEDIA, NEXT, OBJECT, SCRIPT, STYLE, TEXT, Document, shorten,
+    ALTERNATE,
+    AREA,
+    CANONICAL,
+    DOCUMENT,
+    FRAME,
+    IMAGE,
+    LINK,
+    MEDIA,
+    NEXT,
+    OBJECT,
+    SCRIPT,
+    STYLE,
+    TEXT,
+    A,
+    Document,
+    shorten,
 )
-from stages.extractor.documents.markup import XML_BASE, XML_LANGUAGE, Listener, address, is_xml, local_name, read_markup, root_of
+from stages.extractor.documents.markup import (
+    XML_BASE,
+    XML_LANGUAGE,
+    Listener,
+    address,
+    is_xml,
+    local_name,
+    read_markup,
+    root_of,
+)
 
 TYPES = (
-    "application/xml", "text/xml", "image/svg+xml", "application/rdf+xml", "application/mathml+xml", "application/xslt+xml",
-    "application/opensearchdescription+xml", "application/vnd.google-earth.kml+xml", "application/gpx+xml", "text/x-opml",
+    "application/xml",
+    "text/xml",
+    "image/svg+xml",
+    "application/rdf+xml",
+    "application/mathml+xml",
+    "application/xslt+xml",
+    "application/opensearchdescription+xml",
+    "application/vnd.google-earth.kml+xml",
+    "application/gpx+xml",
+    "text/x-opml",
 )
 _XHTML, _SVG = "{http://www.w3.org/1999/xhtml}", "{http://www.w3.org/2000/svg}"
 _HREFS = ("href", "src", "{http://www.w3.org/1999/xlink}href")
 _KINDS = {
-    **{_XHTML + name: kind for name, kind in (
-        ("a", A), ("area", AREA), ("img", IMAGE), ("script", SCRIPT), ("link", LINK), ("iframe", FRAME), ("frame", FRAME),
-        ("embed", OBJECT), ("audio", MEDIA), ("video", MEDIA), ("source", MEDIA), ("track", MEDIA), ("input", IMAGE),
-    )},
-    **{_SVG + name: kind for name, kind in (("a", A), ("image", IMAGE), ("feImage", IMAGE), ("use", IMAGE), ("script", SCRIPT))},
+    **{
+        _XHTML + name: kind
+        for name, kind in (
+            ("a", A),
+            ("area", AREA),
+            ("img", IMAGE),
+            ("script", SCRIPT),
+            ("link", LINK),
+            ("iframe", FRAME),
+            ("frame", FRAME),
+            ("embed", OBJECT),
+            ("audio", MEDIA),
+            ("video", MEDIA),
+            ("source", MEDIA),
+            ("track", MEDIA),
+            ("input", IMAGE),
+        )
+    },
+    **{
+        _SVG + name: kind
+        for name, kind in (("a", A), ("image", IMAGE), ("feImage", IMAGE), ("use", IMAGE), ("script", SCRIPT))
+    },
 }
 _RELATIONS = {
-    "canonical": CANONICAL, "alternate": ALTERNATE, "next": NEXT, "prev": NEXT, "stylesheet": STYLE, "icon": IMAGE,
+    "canonical": CANONICAL,
+    "alternate": ALTERNATE,
+    "next": NEXT,
+    "prev": NEXT,
+    "stylesheet": STYLE,
+    "icon": IMAGE,
 }
 _PSEUDO_HREF = re.compile(r"""(?:^|\s)href\s*+=\s*+(?:"([^"]*+)"|'([^']*+)')""")
 

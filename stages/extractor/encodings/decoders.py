@@ -10,7 +10,16 @@ from functools import cache
 import numpy as np
 
 from stages.extractor.encodings.indexes import (
-    EUC_JP, FOUR_BYTES_ASTRAL, FOUR_BYTES_BMP, GB18030, GBK, ISO_2022_JP, JIS_0212, LEADS, SHIFT_JIS, index_of,
+    EUC_JP,
+    FOUR_BYTES_ASTRAL,
+    FOUR_BYTES_BMP,
+    GB18030,
+    GBK,
+    ISO_2022_JP,
+    JIS_0212,
+    LEADS,
+    SHIFT_JIS,
+    index_of,
     read_four_bytes,
 )
 from storage.compiled import compiled

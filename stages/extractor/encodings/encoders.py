@@ -8,8 +8,16 @@ from stages.extractor.encodings.indexes import BIG5, EUC_JP, GB18030, GBK, ISO_2
 
 # Private characters that GB 18030 had before 2022, by their first sequence: encoded as before, no longer decoded.
 _PRIVATE = {
-    "a6d9": "\ue78d\ue78e\ue78f\ue790\ue791\ue792\ue793", "a6ec": "\ue794\ue795", "a6f3": "\ue796", "fe59": "\ue81e",
-    "fe61": "\ue826", "fe66": "\ue82b\ue82c", "fe6d": "\ue832", "fe7e": "\ue843", "fe90": "\ue854", "fea0": "\ue864",
+    "a6d9": "\ue78d\ue78e\ue78f\ue790\ue791\ue792\ue793",
+    "a6ec": "\ue794\ue795",
+    "a6f3": "\ue796",
+    "fe59": "\ue81e",
+    "fe61": "\ue826",
+    "fe66": "\ue82b\ue82c",
+    "fe6d": "\ue832",
+    "fe7e": "\ue843",
+    "fe90": "\ue854",
+    "fea0": "\ue864",
 }
 _BIG5_FIRST = b"\xa1\x40"  # sequences before it, those of Hong Kong, are only decoded
 _BIG5_LAST = "═╞╡╪十卅"  # characters whose last sequence counts; of all others it is the first
@@ -26,9 +34,11 @@ def encode(text: str, charset: str, mark: Callable[[str], bytes]) -> bytes:
         return encode_iso_2022_jp(text, mark)
     known = sequences_of(charset)
     return b"".join(
-        character.encode() if character.isascii()
+        character.encode()
+        if character.isascii()
         else known.get(character) or encode_four_bytes(character, charset) or mark(character)
-        for character in text)
+        for character in text
+    )
 
 
 def encode_four_bytes(character: str, charset: str) -> bytes:
@@ -46,8 +56,11 @@ def sequences_of(charset: str) -> dict[str, bytes]:
         if is_encoded(sequence, charset) and (character not in known or charset == BIG5 and character in _BIG5_LAST):
             known[character] = sequence
     if charset in (GBK, GB18030):
-        known |= {character: (int(first, 16) + place).to_bytes(2, "big") for first, characters in _PRIVATE.items()
-                  for place, character in enumerate(characters)}
+        known |= {
+            character: (int(first, 16) + place).to_bytes(2, "big")
+            for first, characters in _PRIVATE.items()
+            for place, character in enumerate(characters)
+        }
     if charset == GBK:
         known["€"] = b"\x80"
     if charset in (EUC_JP, SHIFT_JIS):

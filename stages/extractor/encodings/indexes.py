@@ -17,23 +17,113 @@ JIS_0212 = "jis0212"  # no encoding: the index of the two bytes after 8F in EUC-
 
 # The bytes of a sequence: its character, and those of the sequences that follow it in the index.
 _GB18030_DIFFERENCES = {
-    "a3a0": "\u3000", "a6d9": "︐︒︑︓︔︕︖", "a6ec": "︗︘", "a6f3": "︙", "a8bc": "ḿ", "fe59": "龴", "fe61": "龵",
-    "fe66": "龶龷", "fe6d": "龸", "fe7e": "龹", "fe90": "龺", "fea0": "龻",
+    "a3a0": "\u3000",
+    "a6d9": "︐︒︑︓︔︕︖",
+    "a6ec": "︗︘",
+    "a6f3": "︙",
+    "a8bc": "ḿ",
+    "fe59": "龴",
+    "fe61": "龵",
+    "fe66": "龶龷",
+    "fe6d": "龸",
+    "fe7e": "龹",
+    "fe90": "龺",
+    "fea0": "龻",
 }
 _BIG5_DIFFERENCES = {
-    "877a": "㡵𡵓𣚞𦀡㻬𥣞㫵竼龗𤅡𨤍𣇪𠪊𣉞䌊蒄龖鐯䤰蘓墖靊鈘秐稲晠権袝瑌篅枂稬剏遆㓦珄𥶹瓆鿇垳䤯呌䄱𣚎堘穲𧭥讏䚮𦺈䆁𥶙箮𢒼鿈𢓁𢓉𢓌鿉蔄𣖻䂴鿊䓡𪷿拁灮鿋", "8e69": "箸", "8e6f": "簆",
-    "8e7e": "糎", "8eab": "緒", "8eb4": "縝", "8ecd": "者", "8ed0": "耨", "8f57": "菁", "8f69": "蒨", "8f6e": "萏",
-    "8fcb": "覦覩", "8ffe": "起", "906d": "都", "907a": "銹", "90dc": "靜", "90f1": "響", "91bf": "鼖", "9244": "蔃",
-    "92af": "兙兛兝兞", "92c8": "鍮", "92d1": "瑹", "9447": "浧", "94ca": "禛", "95d9": "邗", "9644": "靝", "96ed": "瀞",
-    "96fc": "嬨", "9b76": "爁", "9b78": "矗", "9b7b": "纇", "9bc6": "駖", "9bde": "釔", "9bec": "惞", "9bf6": "澶",
-    "9c42": "輶", "9c53": "侻", "9c62": "營", "9c68": "鄄", "9c6b": "鷰", "9c77": "菏", "9cbc": "尐秣", "9cd0": "婧",
-    "9d57": "輋", "9d5a": "筑", "9dc4": "拐", "9ea9": "恢", "9eef": "痹", "9efd": "汊", "9f60": "鬮", "9f66": "鼗",
-    "9fcb": "僭", "9fd8": "弌", "a063": "蠏", "a077": "拎", "a0d5": "瑨", "a0df": "煢", "a0e4": "牐", "a145": "‧",
-    "a14e": "﹑", "a1c2": "¯", "a1e3": "～", "a1f2": "⊕⊙", "a241": "∕﹨", "a244": "￥", "a246": "￠￡",
-    "a3c0": "␀␁␂␃␄␅␆␇␈␉␊␋␌␍␎␏␐␑␒␓␔␕␖␗␘␙␚␛␜␝␞␟␡€", "c6cf": "廴", "c6d3": "无", "c6d5": "癶", "c6d7": "隶", "c6de": "〃仝",
-    "fa5f": "倩", "fa66": "偽", "fabd": "包", "fac5": "卄", "fad5": "卿", "fb48": "嘅", "fbb8": "婷", "fbf3": "幵",
-    "fbf9": "廐", "fc4f": "彘", "fc6c": "悤", "fcb9": "撐", "fce2": "晴", "fcf1": "杞", "fdb7": "沜渝", "fdbb": "港",
-    "fdf1": "煮", "fe52": "猪", "fe6f": "瑜", "feaa": "瓩", "fedd": "砉",
+    "877a": "㡵𡵓𣚞𦀡㻬𥣞㫵竼龗𤅡𨤍𣇪𠪊𣉞䌊蒄龖鐯䤰蘓墖靊鈘秐稲晠権袝瑌篅枂稬剏遆㓦珄𥶹瓆鿇垳䤯呌䄱𣚎堘穲𧭥讏䚮𦺈䆁𥶙箮𢒼鿈𢓁𢓉𢓌鿉蔄𣖻䂴鿊䓡𪷿拁灮鿋",
+    "8e69": "箸",
+    "8e6f": "簆",
+    "8e7e": "糎",
+    "8eab": "緒",
+    "8eb4": "縝",
+    "8ecd": "者",
+    "8ed0": "耨",
+    "8f57": "菁",
+    "8f69": "蒨",
+    "8f6e": "萏",
+    "8fcb": "覦覩",
+    "8ffe": "起",
+    "906d": "都",
+    "907a": "銹",
+    "90dc": "靜",
+    "90f1": "響",
+    "91bf": "鼖",
+    "9244": "蔃",
+    "92af": "兙兛兝兞",
+    "92c8": "鍮",
+    "92d1": "瑹",
+    "9447": "浧",
+    "94ca": "禛",
+    "95d9": "邗",
+    "9644": "靝",
+    "96ed": "瀞",
+    "96fc": "嬨",
+    "9b76": "爁",
+    "9b78": "矗",
+    "9b7b": "纇",
+    "9bc6": "駖",
+    "9bde": "釔",
+    "9bec": "惞",
+    "9bf6": "澶",
+    "9c42": "輶",
+    "9c53": "侻",
+    "9c62": "營",
+    "9c68": "鄄",
+    "9c6b": "鷰",
+    "9c77": "菏",
+    "9cbc": "尐秣",
+    "9cd0": "婧",
+    "9d57": "輋",
+    "9d5a": "筑",
+    "9dc4": "拐",
+    "9ea9": "恢",
+    "9eef": "痹",
+    "9efd": "汊",
+    "9f60": "鬮",
+    "9f66": "鼗",
+    "9fcb": "僭",
+    "9fd8": "弌",
+    "a063": "蠏",
+    "a077": "拎",
+    "a0d5": "瑨",
+    "a0df": "煢",
+    "a0e4": "牐",
+    "a145": "‧",
+    "a14e": "﹑",
+    "a1c2": "¯",
+    "a1e3": "～",
+    "a1f2": "⊕⊙",
+    "a241": "∕﹨",
+    "a244": "￥",
+    "a246": "￠￡",
+    "a3c0": "␀␁␂␃␄␅␆␇␈␉␊␋␌␍␎␏␐␑␒␓␔␕␖␗␘␙␚␛␜␝␞␟␡€",
+    "c6cf": "廴",
+    "c6d3": "无",
+    "c6d5": "癶",
+    "c6d7": "隶",
+    "c6de": "〃仝",
+    "fa5f": "倩",
+    "fa66": "偽",
+    "fabd": "包",
+    "fac5": "卄",
+    "fad5": "卿",
+    "fb48": "嘅",
+    "fbb8": "婷",
+    "fbf3": "幵",
+    "fbf9": "廐",
+    "fc4f": "彘",
+    "fc6c": "悤",
+    "fcb9": "撐",
+    "fce2": "晴",
+    "fcf1": "杞",
+    "fdb7": "沜渝",
+    "fdbb": "港",
+    "fdf1": "煮",
+    "fe52": "猪",
+    "fe6f": "瑜",
+    "feaa": "瓩",
+    "fedd": "砉",
 }
 _JIS_0212_DIFFERENCES = {"a2b7": "～"}
 
@@ -47,12 +137,18 @@ _ROW = span(0xA1, 0xFE)  # the 94 bytes of EUC-JP's sequences
 
 # Which bytes begin a sequence of two, and which may follow.
 LEADS = {
-    GB18030: span(0x81, 0xFE), BIG5: span(0x81, 0xFE), EUC_JP: b"\x8e\x8f" + _ROW, JIS_0212: _ROW,
-    SHIFT_JIS: span(0x81, 0x9F) + span(0xE0, 0xFC), EUC_KR: span(0x81, 0xFE),
+    GB18030: span(0x81, 0xFE),
+    BIG5: span(0x81, 0xFE),
+    EUC_JP: b"\x8e\x8f" + _ROW,
+    JIS_0212: _ROW,
+    SHIFT_JIS: span(0x81, 0x9F) + span(0xE0, 0xFC),
+    EUC_KR: span(0x81, 0xFE),
 }
 _TRAILS = {
-    GB18030: span(0x40, 0x7E) + span(0x80, 0xFE), BIG5: span(0x40, 0x7E) + _ROW,
-    SHIFT_JIS: span(0x40, 0x7E) + span(0x80, 0xFC), EUC_KR: span(0x41, 0xFE),
+    GB18030: span(0x40, 0x7E) + span(0x80, 0xFE),
+    BIG5: span(0x40, 0x7E) + _ROW,
+    SHIFT_JIS: span(0x40, 0x7E) + span(0x80, 0xFC),
+    EUC_KR: span(0x41, 0xFE),
 }
 FOUR_BYTES_BMP = 39_420  # number of GB 18030's pointers of four bytes that stand for characters below U+10000
 FOUR_BYTES_ASTRAL = 189_000  # the pointer of U+10000
@@ -66,19 +162,23 @@ def index_of(charset: str) -> dict[bytes, str]:
         return {pair: character for pair, character in zip(pairs(_ROW, _ROW), characters) if character}
     if charset == JIS_0212:
         return read_index(pairs(_ROW, _ROW), "euc_jp", _JIS_0212_DIFFERENCES, b"\x8f")
-    codec, differences = {GB18030: ("gb18030", _GB18030_DIFFERENCES), BIG5: ("big5hkscs", _BIG5_DIFFERENCES),
-                          SHIFT_JIS: ("cp932", {}), EUC_KR: ("cp949", {})}[charset]
+    codec, differences = {
+        GB18030: ("gb18030", _GB18030_DIFFERENCES),
+        BIG5: ("big5hkscs", _BIG5_DIFFERENCES),
+        SHIFT_JIS: ("cp932", {}),
+        EUC_KR: ("cp949", {}),
+    }[charset]
     return read_index(pairs_of(charset), codec, differences)
 
 
 def read_index(
-    sequences: list[bytes], codec: str, differences: dict[str, str], before: bytes = b"",
+    sequences: list[bytes], codec: str, differences: dict[str, str], before: bytes = b""
 ) -> dict[bytes, str]:
     """The index of a codec, with our differences; `before` stands before each sequence."""
     index = dict(zip(sequences, read_codec(codec, [before + sequence for sequence in sequences])))
     for first, characters in differences.items():
         begin = sequences.index(bytes.fromhex(first))
-        index |= zip(sequences[begin:begin + len(characters)], characters)
+        index |= zip(sequences[begin : begin + len(characters)], characters)
     return {sequence: character for sequence, character in index.items() if character}
 
 

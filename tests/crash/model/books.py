@@ -167,4 +167,3 @@ def check_kept_generations(judge, look, state):
             owed = [row for row in out if block_of(judge.web.keys[row[0]], own.n) != entry.block]
             if judge.in_block(owed, block, n) and not look.has(f"cycles/{entry.cycle}/verifier/manifest"):
                 raise Violation("aux", f"AUX of log/{position}, not seen by a kept generation of {block}")
-

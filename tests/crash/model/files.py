@@ -15,7 +15,7 @@ Theory. POSIX promises less than people remember, and this model promises no mor
 Inner tables are replaced, never changed in place, so that a clone is three shallow copies.
 """
 
-from functools import lru_cache
+from functools import cache
 
 TORN = "torn"
 TOP = 0  # inode of the folder that holds everything
@@ -26,12 +26,12 @@ class Missing(Exception):
     """A process wanted a file or folder that is not there."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def split(path):
     return tuple(path.split("/")) if path else ()
 
 
-@lru_cache(maxsize=None)
+@cache
 def folder_and_name(path):
     folder, _, name = path.rpartition("/")
     return folder, name
@@ -166,7 +166,7 @@ class Files:
             entries[name] = node
         self.tree[parent] = entries
         self.stale.add(parent)
-        self.recent = ((parent, name), *self.recent[:RECENT - 1])
+        self.recent = ((parent, name), *self.recent[: RECENT - 1])
 
     def _fill(self, path, base, node, content, synced):
         self.data[node] = (content, synced)

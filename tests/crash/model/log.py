@@ -56,7 +56,7 @@ class Log:
 
     def replay(self, entries):
         n = self.setting.n_first
-        live, closed, void, born = {b: (None, 0) for b in range(n)}, {}, set(), {}
+        live, closed, void, born = dict.fromkeys(range(n), (None, 0)), {}, set(), {}
         for position, entry in enumerate(entries):
             if self.is_void(entry, n, live, closed):
                 void.add(position)

@@ -74,7 +74,9 @@ class Stages:
         own = [row for row in out if block_of(self.web.keys[row[0]], n) == block]
         aux = tuple(row for row in out if block_of(self.web.keys[row[0]], n) != block)
         arrived = (own, self.slices(look, state, block, n, parent.seen, p))
-        rows = self.merge_turn(parent.rows, self.decisions(look, state, self.decided_from(parent), p), outcomes(pages), arrived)
+        rows = self.merge_turn(
+            parent.rows, self.decisions(look, state, self.decided_from(parent), p), outcomes(pages), arrived
+        )
         entry = Entry(plan.kind, cycle, block, None, (plan.parent,), ((block, cycle),), p, None, pages)
         steps = (("call", "publish_generation", cycle, Generation(cycle, block, n, p, rows, parent.text)),)
         if plan.kind == "crawl":

@@ -152,7 +152,7 @@ class Supervisor:
         out, growing = [], self.growing(look, state)
         if growing is not None and growing not in self.unsplittable(held):
             out.append((("call", "plan", "grow", growing),))
-        ages = {b: -1 for b in range(state.n)}
+        ages = dict.fromkeys(range(state.n), -1)
         for position, entry in enumerate(state.entries):
             if entry.kind in ("crawl", "abandon") and position not in state.void:
                 ages[entry.block] = position

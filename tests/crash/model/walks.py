@@ -48,7 +48,9 @@ class Walk:
     def __init__(self, protocol, random, world=None, crashes_max=8, forks=False):
         self.protocol, self.random = protocol, random
         self.crashes_left, self.forks = crashes_max, forks
-        self.world = world or new_world(protocol, [name for name in sorted(protocol.web.seeds) if name.startswith("s")][:1])
+        self.world = world or new_world(
+            protocol, [name for name in sorted(protocol.web.seeds) if name.startswith("s")][:1]
+        )
         self.current, self.last = SUPERVISOR, ("start",)
         self.meets = random.random() < 0.5  # do processes wait for each other before log/?
         self.tidied = False  # was something deleted since the books were checked?

@@ -4,7 +4,7 @@ A row of a table of URLs is (url, collected, attempts, links_in). All three numb
 merging adds up, so a URL taken twice shows: `collected` becomes 2, `links_in` too large.
 """
 
-from functools import lru_cache
+from functools import cache
 from typing import NamedTuple
 
 BITS = 3  # of a domain key: enough for 8 domains and 8 blocks
@@ -17,7 +17,7 @@ class Web(NamedTuple):
     poison: frozenset = frozenset()  # urls that kill the fetcher that asks them
 
 
-@lru_cache(maxsize=None)
+@cache
 def block_of(key, n):
     """Top k bits, reversed, k = ceil(log2 n); if that is >= n, one bit less (design, section 4, rule 6)."""
     bits = (n - 1).bit_length()
@@ -62,7 +62,10 @@ def outcomes(pages):
 
 def take_back(rows, urls):
     """The rows, those of these URLs without their failed attempts, unless they are collected."""
-    return tuple((url, collected, attempts if collected or url not in urls else 0, links) for url, collected, attempts, links in rows)
+    return tuple(
+        (url, collected, attempts if collected or url not in urls else 0, links)
+        for url, collected, attempts, links in rows
+    )
 
 
 def closure(web, urls):
@@ -83,17 +86,9 @@ LATE = LINE._replace(links={0: (1,), 1: (0,)}, seeds={"s0": (0,), "s1": (1,)})
 MIRROR = Web(keys={0: 0, 1: 7}, links={0: (1,), 1: (0,)}, seeds={"s0": (0, 1)})
 # One page in each of three domains, links that cross and come back: merges have rows of the own
 # block, of the other, and of URLs that are known already.
-SMALL = Web(
-    keys={0: 0, 1: 7, 2: 3},
-    links={0: (1, 2), 1: (0, 2), 2: (1,)},
-    seeds={"s0": (0,)},
-)
+SMALL = Web(keys={0: 0, 1: 7, 2: 3}, links={0: (1, 2), 1: (0, 2), 2: (1,)}, seeds={"s0": (0,)})
 # One page finds enough for a split of the other block, and a URL that is born into the new one.
-SPLIT = Web(
-    keys={0: 0, 1: 7, 2: 3, 3: 5},
-    links={0: (), 1: (2, 3), 2: (), 3: ()},
-    seeds={"s0": (0, 1)},
-)
+SPLIT = Web(keys={0: 0, 1: 7, 2: 3, 3: 5}, links={0: (), 1: (2, 3), 2: (), 3: ()}, seeds={"s0": (0, 1)})
 # Enough for four blocks, with seeds that come late.
 LARGE = Web(
     keys={0: 0, 1: 7, 2: 3, 3: 5, 4: 2},

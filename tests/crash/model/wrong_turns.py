@@ -149,7 +149,11 @@ class AbandonedListIsCharged(Protocol):
             urls = look.read(f"cycles/{cycle}/scheduler/list")
             steps = self.adopt(look, f"cycles/{cycle}/scheduler")
         failed = (("AUX", tuple((url, 0, 1, 0) for url in urls)),)
-        return (*steps, ("call", "publish", f"cycles/{cycle}/verifier", failed), ("call", "commit", Entry("abandon", cycle, plan.block)))
+        return (
+            *steps,
+            ("call", "publish", f"cycles/{cycle}/verifier", failed),
+            ("call", "commit", Entry("abandon", cycle, plan.block)),
+        )
 
     def offered(self, look, entry):
         return self.published(look, entry.cycle, "verifier", "AUX")

@@ -1,0 +1,1 @@
+"""`bin/fetcher --trace URL`: asks for one URL and prints every step and decision; stores nothing."""

@@ -1,0 +1,156 @@
+"""Distinct URLs that arrived in a piece of the key space, with the sums of what their links brought."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from contract.accumulators import ACCUMULATORS
+from contract.tables import ORDER
+from stages.verifier.server_table import ServerTable
+from storage.arrays import encode
+from storage.compiled import compiled
+from storage.pairs import find_pair, sort_pairs
+from storage.tables import column
+from storage.text_segments import take_lines
+
+
+class Arrived:
+    """Tables of the columns of UrlsExtraidas behind each other; the last rows, `foreign` ones, count as no link."""
+
+    def __init__(self, tables: list[pa.Table], foreign: pa.Table):
+        self._tables = [*tables, foreign]
+        self.rows = sum(map(len, self._tables))
+        self.linked_rows = self.rows - len(foreign)
+
+    @cached_property
+    def servers(self) -> tuple[np.ndarray, np.ndarray]:
+        """(key of each server, the place among those of that of each row)."""
+        return encode(self.join("server_key"))
+
+    def forget(self) -> None:
+        """Once the new URLs are taken, the texts of known ones only lie in memory."""
+        self._tables = []
+        self.__dict__.pop("servers", None)
+
+    def has_any(self, name: str) -> bool:
+        """Whether a row has something else than zero there."""
+        return any(column(table, name).any() for table in self._tables)
+
+    def join(self, name: str) -> np.ndarray:
+        return np.concatenate([column(table, name) for table in self._tables])
+
+    def urls(self) -> list[pa.Array]:
+        return [chunk for table in self._tables for chunk in table.column("url").chunks]
+
+
+@dataclass
+class Links:
+    """Columns of one length, by (domain key, URL key), each pair once."""
+
+    domain_key: np.ndarray
+    key: np.ndarray
+    depth: np.ndarray  # least
+    sums: dict[str, np.ndarray]  # of each accumulator that they brought something of, u64
+    linked: np.ndarray  # bool: found by a link or a seed; false: only in somebody else's list
+    rows: int  # that came by links and seeds, repeats included
+    first: np.ndarray  # of each the first of the rows that arrived
+    arrived: Arrived  # those
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def sums_of(self, name: str, which: np.ndarray) -> np.ndarray:
+        return self.sums[name][which] if name in self.sums else np.zeros(len(which), np.uint64)
+
+    def server_places(self, which: np.ndarray, servers: ServerTable) -> np.ndarray:
+        distinct, place = self.arrived.servers
+        return servers.find(distinct)[place[self.first[which]]]
+
+    def lines_of(self, which: np.ndarray) -> pa.LargeBinaryArray:
+        """Their URLs, each with a newline."""
+        return take_lines(self.arrived.urls(), self.first[which])
+
+
+def gather(arrived: Arrived) -> Links:
+    """Each URL once, in order."""
+    order, domain, key = sort_pairs(arrived.join("domain_key"), arrived.join("url_key"))
+    starts = np.empty(len(order) + 1, np.int64)
+    starts = starts[: find_groups(domain, key, starts) + 1]
+    first = order[starts[:-1]]
+    depth = np.empty(len(first), np.uint8)
+    least_of_groups(arrived.join("depth"), order, starts, depth)
+
+    sums = {}
+    for accumulator in ACCUMULATORS:
+        if arrived.has_any(accumulator.name):
+            sums[accumulator.name] = np.zeros(len(first), np.uint64)
+            add_groups(arrived.join(accumulator.name), order, starts, sums[accumulator.name])
+    return Links(
+        domain_key=domain[starts[:-1]],
+        key=key[starts[:-1]],
+        depth=depth,
+        sums=sums,
+        linked=first < arrived.linked_rows,
+        rows=arrived.linked_rows,
+        first=first,
+        arrived=arrived,
+    )
+
+
+@compiled("u8[] u8[] i8[]")
+def find_groups(first, second, starts):
+    """Notes where each pair is there first, and the end; how many there are."""
+    groups = 0
+    for row in range(len(first)):
+        if row == 0 or first[row] != first[row - 1] or second[row] != second[row - 1]:
+            starts[groups] = row
+            groups += 1
+    starts[groups] = len(first)
+    return groups
+
+
+@compiled("u1[] i4[] i8[] u1[]")
+def least_of_groups(values, order, starts, least):
+    for group in range(len(least)):
+        value = values[order[starts[group]]]
+        for row in range(starts[group] + 1, starts[group + 1]):
+            value = min(value, values[order[row]])
+        least[group] = value
+    return 0
+
+
+@compiled("T[] i4[] i8[] u8[]", of=("u1", "u2", "u4", "u8"))
+def add_groups(values, order, starts, sums):
+    for group in range(len(sums)):
+        for row in range(starts[group], starts[group + 1]):
+            sums[group] += np.uint64(values[order[row]])
+    return 0
+
+
+def first_of_each(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(distinct values, the first row of each), in the order of rows."""
+    distinct, place = encode(values)
+    return distinct, find_firsts(place, len(distinct))
+
+
+def find_firsts(place: np.ndarray, count: int) -> np.ndarray:
+    """The first row of each of so many places."""
+    first = np.empty(count, np.int64)
+    note_firsts(place, first)
+    return first
+
+
+@compiled("i4[] i8[]")
+def note_firsts(place, first):
+    for row in range(len(place) - 1, -1, -1):
+        first[place[row]] = row
+    return 0
+
+
+def slice_rows(table: pa.Table, low: int, high: int) -> pa.Table:
+    """The rows of a sorted table with pairs of keys in [low, high)."""
+    keys = [column(table, name) for name in ORDER]
+    start = find_pair(*keys, low)
+    return table.slice(start, find_pair(*keys, high) - start)
