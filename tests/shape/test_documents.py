@@ -11,6 +11,7 @@ from contract import config, errors, log, names, tables
 from contract import generation as generation_format
 from contract.warc import FINAL, OUTCOME, REASON, ROBOTS, TIMES
 from stages.fetcher import reasons
+from tests.shape import configuration_page
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FORMATS = (ROOT / "docs/formats.md").read_text()
@@ -84,9 +85,42 @@ def test_pipeline_toml_has_every_key_with_a_comment():
             assert re.search(rf"^{key} = .*#", text, re.M), f"{key} has no comment"
 
 
+def test_the_page_of_the_configuration_is_made_from_pipeline_toml_and_the_program():
+    """If it differs: .venv/bin/python -m tests.shape.configuration_page"""
+    assert configuration_page.PAGE.read_text() == configuration_page.make_page()
+
+
+def test_the_page_of_commands_has_a_section_for_each():
+    headings = " ".join(re.findall(r"^## (.+)$", (ROOT / "docs/commands.md").read_text(), re.M))
+    assert [command for command in COMMANDS if not word_in(f"bin/{command}", headings)] == []
+
+
+def test_documents_fit_into_120_columns():
+    """But for rows of tables."""
+    documents = [path for pattern in ("*.md", "*/*.md", "*/*/*.md") for path in ROOT.glob(pattern)]
+    long = [
+        f"{document.relative_to(ROOT)}:{number}"
+        for document in documents
+        if not {".venv", "build"} & set(document.relative_to(ROOT).parts)
+        for number, line in enumerate(document.read_text().splitlines(), 1)
+        if len(line) > 120 and not line.lstrip().startswith("|")
+    ]
+    assert long == []
+
+
 def test_readme_and_operations_name_every_command():
     readme = (ROOT / "README.md").read_text()
     assert [command for command in COMMANDS if f"bin/{command}" not in readme + OPERATIONS] == []
+
+
+def test_documents_name_only_modules_that_exist():
+    """A `module.py` in a document is the end of the path of a file of the project."""
+    folders = ("bench", "contract", "environment", "examine", "stages", "storage", "supervise", "synthweb", "tests")
+    modules = [f"/{path.relative_to(ROOT)}" for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("stages/*/README.md")]:
+        named = re.findall(r"`([\w/]+\.py)`", document.read_text())
+        missing = [name for name in named if not any(module.endswith(f"/{name}") for module in modules)]
+        assert missing == [], document.name
 
 
 def test_links_between_documents_lead_somewhere():
