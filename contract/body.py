@@ -2,6 +2,7 @@
 
 import re
 import zlib
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from contract.trouble import BROKEN, TOO_LONG, UNDECODED
 from contract.warc import HttpMessage
 from storage.frames import read_frames
 
-ENCODINGS_MAX = 2  # twice compressed happens by mistake, more often only by malice
+ENCODINGS_MAX = 2  # some servers compress twice by mistake; more is malice
 MEMBERS_MAX = 64  # of gzip, in one body; each costs a copy of what follows it
 _EITHER, _NONE = 47, -15  # zlib's numbers for 'gzip or zlib wrapper' and for none
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -35,7 +36,7 @@ class Decoded(NamedTuple):
 def decode_body(message: HttpMessage, most_bytes: int) -> Decoded:
     """The first `most_bytes` of the decoded body.
 
-    What a broken stream gave before the break counts; a body in an encoding that we do not know is given as it is.
+    What a broken stream gives before the break counts. A body in an unknown encoding is returned as it is.
     """
     body, is_whole = message.body, True
     # Our fetcher stores bodies without chunks and renames the header; other writers of WARC keep both.
@@ -46,7 +47,7 @@ def decode_body(message: HttpMessage, most_bytes: int) -> Decoded:
         return Decoded(body[:most_bytes], UNDECODED)
     is_cut = False
     for left, name in reversed(list(enumerate(encodings))):
-        # What is still packed may be longer than its content by its headers, and the last block of zstd counts only when whole.
+        # Data that is still compressed may be longer than its content, by its headers. zstd needs its last block whole.
         room = most_bytes + 1 + (most_bytes // 64 + _SLACK_BYTES) * bool(left)
         unpacked = _DECODERS[name](body, room) if body else Unpacked(b"", True)
         if unpacked is None:
@@ -73,8 +74,9 @@ def decompress(wrappers: tuple[int, ...], data: bytes, most_bytes: int) -> Unpac
 
 
 def decompress_members(data: bytes, wrapper: int, most_bytes: int) -> Unpacked | None:
-    """Joins gzip members that follow each other (RFC 1952 2.2); what follows them and is none is left out."""
-    pieces, room, is_whole = [], most_bytes, True
+    """Joins gzip members that follow each other (RFC 1952 2.2); what follows the last member is left out."""
+    pieces: list[bytes] = []
+    room, is_whole = most_bytes, True
     while data and room > 0 and is_whole:
         if pieces and not data.startswith(_GZIP_MAGIC):
             break
@@ -95,7 +97,7 @@ def decompress_members(data: bytes, wrapper: int, most_bytes: int) -> Unpacked |
 
 
 def decompress_until_broken(data: bytes, wrapper: int, room: int) -> bytes:
-    """What comes out before the error. zlib loses what a call decodes before it raises: the last step goes byte by byte."""
+    """What was decoded before the error. zlib drops what a failing call decoded, so the last step goes byte by byte."""
     decoder = zlib.decompressobj(wrapper)
     pieces, done, step = [], 0, _INPUT_STEP
     while done < len(data) and room > 0 and not decoder.eof:
@@ -114,14 +116,15 @@ def decompress_until_broken(data: bytes, wrapper: int, room: int) -> bytes:
 
 
 def decompress_brotli(data: bytes, most_bytes: int) -> Unpacked | None:
-    """The content up to where it ends or breaks; none where nothing came: the format has no mark to know it by."""
-    pieces, done, is_whole = [], 0, False
+    """The content up to its end or break; none where nothing was decoded, because the format has no magic number."""
+    pieces: list[bytes] = []
+    done, is_whole = 0, False
     decoder = brotlicffi.Decompressor()
     while done < len(data) and most_bytes > 0 and not is_whole:
         try:
             found = feed_brotli(decoder, data[done : done + _INPUT_STEP], most_bytes)
         except brotlicffi.error:
-            # What a call decodes before it fails is lost, also where only trash follows the end: once more, byte by byte.
+            # A failing call drops what it decoded, even if only trash follows the end: decode that step byte by byte.
             last, is_whole = decompress_brotli_step(data, done, most_bytes)
             content = b"".join(pieces) + last
             return Unpacked(content, is_whole) if content else None
@@ -133,7 +136,7 @@ def decompress_brotli(data: bytes, most_bytes: int) -> Unpacked | None:
 
 
 def feed_brotli(decoder: brotlicffi.Decompressor, data: bytes, most_bytes: int) -> bytes:
-    """What these bytes give, at most so much of it."""
+    """What these bytes decode to, at most `most_bytes` of it."""
     pieces = [decoder.decompress(data, min(_OUTPUT_STEP, most_bytes))]
     room = most_bytes - len(pieces[0])
     while room > 0 and not decoder.can_accept_more_data():
@@ -143,10 +146,10 @@ def feed_brotli(decoder: brotlicffi.Decompressor, data: bytes, most_bytes: int) 
 
 
 def decompress_brotli_step(data: bytes, start: int, most_bytes: int) -> Unpacked:
-    """What comes out of the step at `start`, in which the stream breaks or ends."""
+    """What the step at `start` decodes to, in which the stream breaks or ends."""
     decoder = brotlicffi.Decompressor()
     for at in range(0, start, _INPUT_STEP):
-        feed_brotli(decoder, data[at : at + _INPUT_STEP], 1 << 62)  # a first reading has found how little it is
+        feed_brotli(decoder, data[at : at + _INPUT_STEP], 1 << 62)  # the caller has decoded it before, within its bound
     pieces = []
     for at in range(start, len(data)):
         try:
@@ -164,7 +167,7 @@ def decompress_zstd(data: bytes, most_bytes: int) -> Unpacked | None:
     return Unpacked(content, is_whole) if content or is_whole else None
 
 
-_DECODERS = {
+_DECODERS: dict[str, Callable[[bytes, int], Unpacked | None]] = {
     "gzip": partial(decompress, (_EITHER,)),
     "x-gzip": partial(decompress, (_EITHER,)),
     "deflate": partial(decompress, (_EITHER, _NONE)),  # servers send it with and without a wrapper
@@ -174,7 +177,7 @@ _DECODERS = {
 
 
 def join_chunks(data: bytes, most_bytes: int) -> Unpacked:
-    """The content of a chunked body (RFC 9112 7.1) as far as its chunks go; the data itself where it has none."""
+    """The content of a chunked body (RFC 9112 7.1) as far as its chunks go; the data itself if it has no chunks."""
     if not _CHUNK.match(data):
         return Unpacked(data, True)
     pieces, start, length, is_ended = [], 0, 0, False

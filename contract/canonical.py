@@ -1,8 +1,8 @@
-"""The canonical form of a crawl: that of contract/url.py, then the rules of [url] that fold URLs of the same page into one.
+"""The canonical URLs of a crawl: contract/url.py, then the rules of [url], which fold URLs of the same page into one.
 
-Each rule is a pure function from a canonical URL to a canonical URL and looks at whole things only: a parameter of the
-query, a parameter of a path segment, a segment, a label of the host. What it takes away cannot join its neighbours into
-something that it would take away too, so that folding twice is folding once, whichever rules are on.
+Each rule is a pure function from a canonical URL to a canonical URL. It looks at whole parts only: a parameter of the
+query, a parameter of a path segment, a segment, a label of the host. If it removes a part, the parts around it do not
+join into something that it would remove too. So folding twice gives the same as folding once, whichever rules are on.
 docs/scope.md says what each rule might lose.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from contract.config import Url
 from contract.url import canonicalise, server_of
 
-# Of a servlet engine: 32 characters, then perhaps a dot or '!' and the machine's name; of PHP: 22 and more by its settings.
+# Of a servlet engine: 32 characters, then perhaps a dot or '!' and the name of a machine. Of PHP: 22 or more, as set.
 _JSESSIONID = r"jsessionid=[0-9a-z]{32}(?:[.!][\w.!-]*+)?"
 _SESSION_PARAMETER = re.compile(
     rf"{_JSESSIONID}|phpsessid=[0-9a-z,-]{{22,256}}+|(?:osc)?sid=[0-9a-z]{{32}}|aspsessionid[a-z]{{8}}=[a-z]{{24}}",
@@ -42,16 +42,15 @@ class Canonical:
             "index_names": strip_index_name,
         }
         self._rules = tuple(rule for name, rule in rules.items() if name in config.rules)
-        self._needs_marks = {"session_ids", "tracking"}.issuperset(
-            config.rules
-        )  # all that these two fold stands behind ? ; or (
+        # All that these two rules fold stands behind ? ; or (
+        self._needs_marks = {"session_ids", "tracking"}.issuperset(config.rules)
 
     def __call__(self, text: str, base: str | None = None) -> str:
-        """NotCanonical where a text, relative to a base if there is one, has no canonical form."""
+        """The URL of a text, relative to `base` if given. Raises NotCanonical where it has no canonical form."""
         return self.fold(canonicalise(text, base))
 
     def fold(self, url: str) -> str:
-        """A canonical URL without what the rules fold away."""
+        """A canonical URL without what the rules remove."""
         if self._needs_marks and "?" not in url and ";" not in url and "(" not in url:
             return url
         for rule in self._rules:
@@ -62,7 +61,7 @@ class Canonical:
 def strip_session_ids(url: str) -> str:
     address, mark, query = url.partition("?")
     if ";" in address or "(" in address:
-        server = server_of(address)  # kept out of it: a host may hold such characters too
+        server = server_of(address)  # not changed: a host may hold such characters too
         path = "/".join(map(_strip_segment, address[len(server) :].split("/")))
         address = server + _ASP_NET.sub("", path)
     plain = query.lower()
@@ -114,7 +113,7 @@ def join_query(address: str, parameters: list[str]) -> str:
 
 
 def lower_path(url: str) -> str:
-    """The path in lower case, escapes included; the query as it is, because its values often tell case apart."""
+    """The path in lower case, escapes included. The query keeps its case, which often matters in values."""
     address, mark, query = url.partition("?")
     return address.lower() + mark + query  # scheme and host are in lower case already
 

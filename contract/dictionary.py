@@ -1,4 +1,4 @@
-"""dictionary.zdict: the zstd dictionary of a crawl's page files, behind a line with its format and checksum."""
+"""dictionary.zdict: the zstd dictionary of a crawl's page files, after a line with its format and checksum."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ def encode_dictionary(dictionary: bytes) -> bytes:
 
 
 def read_dictionary(path: Path) -> bytes:
-    """The dictionary itself; Damaged or UnknownFormat where the file is another one."""
+    """The dictionary itself. Raises Damaged or UnknownFormat where the file is not as expected."""
     try:
         with open(path, "rb") as file:
             content = file.read(DICTIONARY_MAX_BYTES + 1)

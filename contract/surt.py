@@ -1,4 +1,4 @@
-"""SURT prefixes: the beginning of a URL written with its host reversed, so that one text takes a host and all below it.
+"""SURT prefixes: the beginning of a URL with its host reversed, so that one prefix takes a host and all hosts below it.
 
     br,                     every host of .br
     br,ufmg,                ufmg.br and all hosts below it, any port
@@ -7,8 +7,8 @@
     br,ufmg,www:8080)/      the server at that port
     192.0.2.1)/             addresses are not reversed
 
-Heritrix's spelling, http://(br,ufmg,www,)/ensino, means the same. As there, http and https are not told apart.
-One thing differs from a mere comparison of texts: a host ends with a whole label, so that br,ufmg does not take br,ufmgx.
+Heritrix's spelling, http://(br,ufmg,www,)/ensino, means the same. As there, http and https are the same.
+One thing differs from a comparison of texts: a host ends with a whole label, so br,ufmg does not take br,ufmgx.
 """
 
 import re
@@ -41,7 +41,7 @@ def reverse_host(host: str) -> str:
 
 
 def parse_surt(text: str) -> Surt:
-    """A prefix as people write it; NotCanonical where it is none."""
+    """A prefix as people write it. Raises NotCanonical where the text is no prefix."""
     found = _FORM.fullmatch(text.strip())
     if not found or "://" in text and "://(" not in text:
         raise NotCanonical(UNPARSABLE)
@@ -60,14 +60,13 @@ def parse_surt(text: str) -> Surt:
     bracketed = f"[{host}]" if ":" in host else host
     url = canonicalise(f"{scheme or 'http'}://{bracketed}{port or ''}{path or '/'}")
     server = server_of(url)
-    cut = "?" * (
-        bool(path) and path.endswith("?") and not url.endswith("?")
-    )  # canonical URLs have no empty query, prefixes may
+    # A prefix may end with an empty query, a canonical URL may not.
+    cut = "?" * (bool(path) and path.endswith("?") and not url.endswith("?"))
     return Surt(surt_of(server), url[len(server) :] + cut)
 
 
 class SurtPrefixes:
-    """A list of prefixes, asked first about a server and then, where that does not decide, about paths."""
+    """A list of prefixes. Callers ask about the server first, then, if that does not decide, about paths."""
 
     def __init__(self, texts: Iterable[str]):
         parsed = [parse_surt(text) for text in texts]
@@ -90,5 +89,5 @@ class SurtPrefixes:
         return surt.startswith(self._hosts) or "/" in self._paths.get(surt, ())
 
     def paths_of(self, server: str) -> tuple[str, ...]:
-        """How paths, with their queries, begin that are taken where not all of the server is."""
+        """The beginnings of the paths, with their queries, that are taken on a server."""
         return self._paths.get(surt_of(server), ())

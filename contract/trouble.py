@@ -1,6 +1,6 @@
-"""What of an answer was not read: the words of the column `trouble`, and what each means.
+"""The words of the column `trouble`, and their meanings: why an answer, or a part of it, was not read.
 
-A row has none, or some with a blank between. Whether a document was read at all, the column `parsed` says.
+A row has none, or some, separated by blanks. The column `parsed` says whether the document was read at all.
 """
 
 TIMEOUT, MEMORY, DIED, UNREADABLE = "timeout", "memory", "died", "unreadable"

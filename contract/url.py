@@ -1,4 +1,4 @@
-"""URLs: the canonical form, the server and domain of one, and the keys that stand for them."""
+"""URLs: their canonical form, their server and domain, and the keys of all three."""
 
 import re
 from functools import lru_cache
@@ -9,13 +9,13 @@ import ada_url
 import xxhash
 from publicsuffixlist import PublicSuffixList
 
-URL_MAX_BYTES = 8_000  # longer ones are not URLs for us: servers answer 414 to them, and rows stay small
+URL_MAX_BYTES = 8_000  # longer texts are not URLs for us: servers answer them with 414, and rows must stay small
 UNPARSABLE = "unparsable"
 OTHER_SCHEME = "other_scheme"
-PLAIN = r"[A-Za-z0-9_.~/-]*+(?:\?[A-Za-z0-9_.~=&/-]++)?"  # paths with their queries that the parser leaves as they are, unless they hold steps (./, ../)
-_PLAIN = re.compile(
-    rf"https?://(?:[a-z0-9-]++\.)*[a-z]{{2,}}+/{PLAIN}"
-)  # absolute URLs likewise, unless a name is in Punycode, which may be wrong
+# Paths with their queries that the parser does not change, unless they hold steps (./, ../).
+PLAIN = r"[A-Za-z0-9_.~/-]*+(?:\?[A-Za-z0-9_.~=&/-]++)?"
+# Absolute URLs that it does not change, unless they hold steps, or a name in Punycode, which may be wrong.
+_PLAIN = re.compile(rf"https?://(?:[a-z0-9-]++\.)*[a-z]{{2,}}+/{PLAIN}")
 
 
 class NotCanonical(ValueError):
@@ -29,7 +29,7 @@ class NotCanonical(ValueError):
 def canonicalise(text: str, base: str | None = None) -> str:
     """The WHATWG serialisation without fragment, userinfo, empty query and the host's trailing dots; ASCII."""
     if _PLAIN.fullmatch(text) and "/." not in text and "xn--" not in text and len(text) <= URL_MAX_BYTES:
-        return text  # as most are that were canonical before: a tenth of the parser's time
+        return text  # most canonical URLs are plain; this takes a tenth of the parser's time
     try:
         href = ada_url.join_url(base, text) if base else ada_url.normalize_url(text)
     except (ValueError, UnicodeEncodeError):  # lone surrogates have no UTF-8
@@ -44,7 +44,7 @@ def canonicalise(text: str, base: str | None = None) -> str:
     authority = url[host_start:host_end]
     plain = drop_trailing_dots(authority.rpartition("@")[2])
     if not plain or plain.startswith(":"):
-        raise NotCanonical(UNPARSABLE)  # nothing but dots: the parser would take the path for a host
+        raise NotCanonical(UNPARSABLE)  # the host is nothing but dots: the parser would take the path for a host
     if plain != authority:
         url = canonicalise(url[:host_start] + plain + url[host_end:])  # '1.2.3.4..' has become an address: once more
     if len(url) > URL_MAX_BYTES:
@@ -65,7 +65,7 @@ def server_of(url: str) -> str:
 
 
 def servers_of(texts: bytes, starts: list[int]) -> list[str]:
-    """The servers of the canonical URLs that begin at these places of a text."""
+    """The servers of the canonical URLs that begin at these offsets of a text."""
     return [texts[start : texts.index(b"/", start + 8)].decode() for start in starts]
 
 
@@ -75,7 +75,7 @@ def extension_of(url: str) -> str:
 
 
 def path_extension(path: str) -> str:
-    """What follows the last dot of the last segment, in lower case; nothing where there is none. A packed sitemap is an xml."""
+    """What follows the last dot of the last segment, in lower case, or nothing. A compressed sitemap counts as xml."""
     name = path[path.rfind("/") + 1 :]
     extension = name[name.rfind(".") + 1 :].lower() if "." in name else ""
     return "xml" if extension == "gz" and name[-7:].lower() == ".xml.gz" else extension
@@ -90,7 +90,7 @@ def host_of(server: str) -> str:
 
 
 def host_named(text: str) -> str:
-    """A host as people write one, spelt as URLs spell it: lower case, ASCII, no dots around, no brackets."""
+    """A host that a person wrote, as URLs spell it: lower case, ASCII, no dots around it, no brackets."""
     plain = text.strip().strip(".")
     if ":" in plain and not plain.startswith("["):
         plain = f"[{plain}]"
@@ -127,7 +127,7 @@ class Keys:
         self._seed = hash_seed
         source = suffix_list.decode("utf-8") if suffix_list is not None else None
         self._suffixes = PublicSuffixList(source=source)
-        self.server = lru_cache(maxsize=1 << 17)(self._server)  # decided once a server, not once a link
+        self.server = lru_cache(maxsize=1 << 17)(self._server)  # decided once per server, not once per link
 
     def of(self, text: str) -> int:
         return xxhash.xxh3_64_intdigest(text.encode("ascii"), self._seed)

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from contract import names
 from contract.errors import BadConfiguration, BadInput, Usage
-from contract.near_duplicates import NONE, find_clusters
 from contract.units import count
+from examine.fingerprint_clusters import NONE, find_clusters
 from storage.publish import is_published
 from storage.tables import column, read_some_columns
 

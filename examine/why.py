@@ -12,8 +12,6 @@ Example: bin/why --crawl demo/crawl http://s1.test:8080/
 """
 
 import json
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -27,6 +25,7 @@ from contract.lines import say
 from contract.log import State, replay
 from contract.plan import newest_plan, read_plan
 from contract.robots import Rules
+from contract.scope.verdict import judge_by_plan
 from contract.seeds import parse_lines, read_lines
 from contract.tables import REJECTED
 from contract.terminal import make_plain
@@ -35,7 +34,6 @@ from contract.units import count, moment, size
 from contract.url import server_of
 from examine import url_history
 from examine.url_history import Subject
-from storage.errors import Damaged
 from storage.publish import is_published
 from storage.tables import read_table
 
@@ -219,13 +217,13 @@ def judge_unknown(
     more = ()
     if link:
         depth = url_history.find_depth(crawl.path, cycle, link["page"])
-        more = ("--page", link["page"], "--depth", str(depth), *(f"--kind={kind}" for kind in link["kinds"]))
-    judged = ask_scope(crawl.path, cycle, subject.url, *more)
-    facts["judged"] = {"cycle": cycle, **judged}
+        more = (link["page"], depth, link["kinds"])
+    judged = judge_by_plan(read_plan(crawl.path, cycle), crawl.keys(), subject.url, *more)
+    facts["judged"] = {"cycle": cycle, **judged._asdict()}
     facts["rejected_of_server"] = count_rejected(crawl.path, server_of(subject.url))
-    if judged["rule"]:
-        kind = "a trap" if judged["is_trap"] else "out of scope"
-        return "rejected", f"by the rules of cycle {cycle} it is {kind}: {judged['rule']} (docs/scope.md)"
+    if judged.rule:
+        kind = "a trap" if judged.is_trap else "out of scope"
+        return "rejected", f"by the rules of cycle {cycle} it is {kind}: {judged.rule} (docs/scope.md)"
     if facts["links"]:
         extractor = read_plan(crawl.path, cycle).config.extractor
         follow = extractor.follow + extractor.requisites
@@ -252,33 +250,6 @@ def find_in_inbox(crawl: Path, url: str, config: Config) -> str:
             if any(line.url and canonical.fold(line.url) == url for line in parse_lines(read_lines(stream))):
                 return path.name
     return ""
-
-
-def ask_scope(crawl: Path, cycle: int, url: str, *more: str) -> dict:
-    """The extractor's own judgement: examine imports no stage, so the stage is started as a command."""
-    asked = subprocess.run(
-        [
-            sys.executable,
-            "-P",
-            "-m",
-            "stages.extractor.judge",
-            "--crawl",
-            crawl,
-            "--cycle",
-            str(cycle),
-            *more,
-            "--",
-            url,
-        ],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-    )
-    if asked.returncode:
-        raise Damaged(
-            crawl / names.cycle(cycle), f"the rules of this cycle could not be asked: {asked.stderr.strip()[-300:]}"
-        )
-    return json.loads(asked.stdout)
 
 
 def count_rejected(crawl: Path, server: str) -> dict[str, int]:

@@ -12,13 +12,13 @@ from contract.canonical import Canonical
 from contract.config import Config
 from contract.crawl_folder import CrawlFolder
 from contract.plan import CRAWL, Plan, write_plan
+from contract.scope.requisites import Requisites
+from contract.scope.rules import Scope
 from contract.tables import ANSWERED, SERVERS, URL_LIST
 from contract.url import Keys, server_of
 from stages.extractor.__main__ import extract_cycle, extract_pages
 from stages.extractor.answer import Answer, AnswerReader
 from stages.extractor.link_judge import Judged, LinkJudge
-from stages.extractor.requisites import Requisites
-from stages.extractor.scope import Scope
 from stages.extractor.targets import Targets
 from stages.scheduler.__main__ import no_revisits
 from storage.frames import Zstd

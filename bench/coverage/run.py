@@ -24,9 +24,9 @@ from bench.nginx import Host, Site, check_programs, serving, write_hosts
 from contract.command import Parser
 from contract.config import Extractor
 from contract.config import Scope as ScopeConfig
+from contract.scope.rules import Scope
 from contract.tables import ANSWERED, REFUSED, ROBOTS
 from contract.url import Keys
-from stages.extractor.scope import Scope
 
 SHOWN = 3  # URLs of a group; of what is unexplained, all
 

@@ -5,10 +5,10 @@
   bin/extractor PAGES [--out OUT]                   pages without a crawl: a folder that bin/fetcher wrote, a folder of
                                                     WARC files, or one WARC file (.warc.zst, .warc.gz)
 
-A cycle is fixed by its plan; scheduler and fetcher must have run. The output is cycles/ID/extractor/, without a crawl
-PAGES/extractor/:
+The plan of a cycle fixes what it reads; scheduler and fetcher must have run. The output is cycles/ID/extractor/, or
+without a crawl PAGES/extractor/:
 
-  UrlsColetadas.parquet            each URL that was ended, with its outcome
+  UrlsColetadas.parquet            each URL that ended, with its outcome
   MetadadosUrlsColetadas.parquet   each answer: where its record is, type, charset, digests, title, links
   Falhas.parquet                   each URL and robots.txt that failed or was refused, and why
   UrlsExtraidas.parquet            each URL in scope that the pages lead to, once
@@ -16,17 +16,19 @@ PAGES/extractor/:
   Alvos.parquet                    the URLs of targets that are not in UrlsExtraidas)
   UrlsRejeitadas.parquet           what was rejected, by rule and server, with an example
   Servidores.parquet               what is known of the servers now
-  manifest.json                    the books; it appears last, and without it nothing counts
+  manifest.json                    the books; it is written last, and without it nothing counts
 
-Pages are read by several processes ([extractor] workers, default one a core), each page within page_max_s and
-page_memory_max_bytes: one that hangs or crashes its reader is a row with `trouble`, and costs no other page anything.
-Run again on the same pages, with any number of workers, it writes the same bytes. A cycle has the configuration of its plan
-and the keys of its crawl; pages without a crawl have the configuration of --config, of the crawl that --crawl names, or
-of pipeline.toml, with --set on top, and keys of their own. A damaged file of pages is set aside in corrupt/ and the rest is used; without a crawl the records before the damage are used
-too, and nothing is moved.
+Several processes read the pages ([extractor] workers, default one per core), each page within page_max_s and
+page_memory_max_bytes. A page that hangs or crashes its reader becomes a row with `trouble`; other pages lose nothing.
+A second run on the same pages writes the same bytes, with any number of workers.
 
-Exit codes: 0 done (a cycle: also when it was done before); 64 usage, or PAGES were done before; 65 damaged input; 75 locked
-or disk full: run it again; 78 bad configuration.
+A cycle has the configuration of its plan and the keys of its crawl. Pages without a crawl have the configuration of
+--config, of the crawl that --crawl names, or of pipeline.toml, with --set on top, and keys of their own. A damaged
+file of pages is set aside in corrupt/, and the other files are used. Without a crawl nothing is moved, and the
+records before the damage are used too.
+
+Exit codes: 0 done (a cycle: also when it was done before); 64 usage, or PAGES were done before; 65 damaged input;
+75 locked or disk full: run it again; 78 bad configuration.
 
 Example:
   bin/fetcher urls.txt --out pages --set fetcher.contact=https://example.org/bot
@@ -37,7 +39,6 @@ Example:
 import gc
 import sys
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -48,8 +49,9 @@ from contract.config import Config, Extractor
 from contract.crawl_folder import LATEST_MS, CrawlFolder, hold_lock, open_folder, set_aside
 from contract.errors import BadInput, Usage
 from contract.plan import CRAWL, Plan, read_plan
+from contract.scope.rules import year_of
 from contract.stage import Progress, describe_inputs, expect_ours, live_with_supervisor, open_inputs
-from contract.tables import DISTINCT, SERVERS, URL_LIST
+from contract.tables import DISTINCT, SERVERS, TAKEN, URL_LIST
 from contract.units import count
 from contract.url import Keys
 from contract.warc import PageReader, parse_date
@@ -74,7 +76,7 @@ TABLES = (
     names.REJECTED,
     names.SERVERS,
 )
-DATED_WITHIN_RECORDS = 100  # a file that has no date up to there has none
+DATED_WITHIN_RECORDS = 100  # a file without a date in its first records has none
 MakeReading = Callable[[], Reading]
 Drop = Callable[[PageFile, Damaged], None]  # what is done with a damaged file
 
@@ -115,16 +117,17 @@ def extract_cycle(crawl: CrawlFolder, plan: Plan, out: Path | None) -> None:
         say(f"cycle {plan.cycle} is extracted already: {cycle / NAME / names.MANIFEST}")
         return
     open_inputs(scheduler)
-    listed = read_table(scheduler / names.URL_LIST, URL_LIST, columns=["url", "depth", "cash_taken"])
+    listed = read_table(scheduler / names.URL_LIST, URL_LIST, columns=["url", "depth", *TAKEN])
     urls = listed.column("url").to_pylist()
     depths = dict(zip(urls, listed.column("depth").to_pylist()))
-    cash = {url: taken for url, taken in zip(urls, listed.column("cash_taken").to_pylist()) if taken}
+    amounts = zip(*(listed.column(name).to_pylist() for name in TAKEN))
+    taken = {url: amount for url, amount in zip(urls, amounts) if any(amount)}
     servers = read_table(scheduler / names.SERVERS, SERVERS)
     named = files_of_cycle(fetcher)
 
     def drop(file: PageFile, damage: Damaged) -> None:
-        place = "left out" if out else f"set aside in {set_aside(crawl.path, file.path, str(damage))}"
-        say(f"{damage}; {place}: its URLs count as not reached")
+        done = "left out" if out else f"set aside in {set_aside(crawl.path, file.path, str(damage))}"
+        say(f"{damage}; {done}: its URLs count as not reached")
 
     whole = [file for file in named if is_whole(file, drop)]
     keys = crawl.keys()
@@ -133,7 +136,7 @@ def extract_cycle(crawl: CrawlFolder, plan: Plan, out: Path | None) -> None:
     while extraction is None:
         extraction = extract_whole(
             whole,
-            Extraction(plan.config, keys, depths, servers, cash),
+            Extraction(plan.config, keys, depths, servers, taken),
             partial(Reading, plan.config, keys, depths, year),
             drop,
             plan.config.extractor,
@@ -162,9 +165,9 @@ def is_whole(file: PageFile, drop: Drop) -> bool:
 def extract_whole(
     files: list[PageFile], extraction: Extraction, make_reading: MakeReading, drop: Drop, limits: Extractor
 ) -> Extraction | None:
-    """Takes all records of the files; where one is not whole its file is dropped from the list, and nothing is given.
+    """Takes all records of the files. If a record is not whole, drops its file from the list and returns nothing.
 
-    A file counts wholly or not at all, so that a rerun, which does not find it any more, writes the same bytes.
+    A file counts wholly or not at all, so that a rerun, which does not find the file any more, writes the same bytes.
     """
     for file, damage in take_files(files, extraction, make_reading, limits):
         drop(file, damage)
@@ -179,16 +182,16 @@ def take_files(
     """Takes the records of the files; gives those that are not whole, whose records up to there were taken."""
     progress = Progress(NAME)
 
-    def tell() -> None:
+    def report() -> None:
         if progress.is_due():
             progress.tell(**extraction.figures)
 
     if sum(file.size_bytes for file in files) >= limits.scan_from_bytes:
         load_scan()
-    workers = Workers(limits, make_reading, say, tell)
+    workers = Workers(limits, make_reading, say, report)
     by_name = {file.name: file for file in files}
     damaged: set[str] = set()
-    gc.disable()  # rows have no cycles, and to look for those among ever more rows takes longer than to join them
+    gc.disable()  # rows have no cycles, and looking for cycles among ever more rows takes longer than joining them
     try:
         for chunk, result in workers.read(chunk for file in files for chunk in cut_file(file.path, file.name)):
             if chunk.name in damaged:
@@ -198,18 +201,14 @@ def take_files(
             if result.damage:
                 damaged.add(chunk.name)
                 yield by_name[chunk.name], Damaged(*result.damage)
-            tell()
+            report()
     finally:
         gc.enable()
         workers.close()
 
 
-def year_of(at_ms: int) -> int:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).year
-
-
 def first_year(files: list[PageFile]) -> int:
-    """The year of the first record, which is the 'today' of pages that no crawl brought; 0 where there is none."""
+    """The year of the first dated record, the present year of pages without a crawl; 0 where there is none."""
     for file in files:
         try:
             for record in islice(PageReader(file.path).heads(), DATED_WITHIN_RECORDS):
@@ -221,7 +220,7 @@ def first_year(files: list[PageFile]) -> int:
 
 
 def extract_pages(pages: Path, out: Path | None, config: Config) -> None:
-    """Reads pages that no crawl brought, and says on standard output what they hold."""
+    """Reads pages without a crawl, and prints on standard output what they hold."""
     root, files = files_below(pages)
     if strange := [file.name for file in files if not is_text(file.name)]:
         raise Usage(f"{strange[0]!r}: expected a name in UTF-8, as tables have them; rename the file")
@@ -237,15 +236,15 @@ def extract_pages(pages: Path, out: Path | None, config: Config) -> None:
         say(f"{damage}; the records that are whole up to there are used")
     for file in files:
         try:
-            file.check()  # after its records: where they are whole it tells no more than that the file is another one
+            file.check()  # after its records: if they are whole, this only shows that the file was replaced
         except Damaged as damage:
             if file.name not in damaged:
                 damaged.add(file.name)
                 say(f"{damage}; its records are used")
     if not extraction.has_taken:
         raise BadInput(
-            f"{pages}: expected WARC records, each compressed by itself (.warc.gz, .warc.zst), found none; recompress other files, "
-            "as with `warcio recompress FILE FILE.warc.gz`"
+            f"{pages}: expected WARC records, each compressed by itself (.warc.gz, .warc.zst), found none; recompress "
+            "other files, as with `warcio recompress FILE FILE.warc.gz`"
         )
     books = publish(
         out,
@@ -257,11 +256,12 @@ def extract_pages(pages: Path, out: Path | None, config: Config) -> None:
         },
     )
     print(
-        f"{out}: {count(books['listed'], 'URL')}: {books['answered']:,} answered, {books['failed']:,} failed, {books['refused']:,} refused"
+        f"{out}: {count(books['listed'], 'URL')}: {books['answered']:,} answered, {books['failed']:,} failed, "
+        f"{books['refused']:,} refused"
     )
     print(
-        f"{count(books['pages_parsed'], 'page')} parsed, {count(books['link_occurrences'], 'link')}, {books['followed']:,} followed,"
-        f" to {count(books['extracted_rows'], 'URL')}"
+        f"{count(books['pages_parsed'], 'page')} parsed, {count(books['link_occurrences'], 'link')}, "
+        f"{books['followed']:,} followed, to {count(books['extracted_rows'], 'URL')}"
     )
 
 

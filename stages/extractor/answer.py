@@ -24,8 +24,8 @@ class Answer(NamedTuple):
     type: str
     charset: str  # '' where the answer is no text
     content: bytes  # decoded, at most page_max_bytes
-    reader: str  # that the document was read by; '' where it was not
-    document: Document  # an empty one where there is none; the links of headers are apart
+    reader: str  # that read the document; '' where none did
+    document: Document  # an empty one where there is none; the links of headers are not in it
     header_links: tuple[tuple[int, str, bool], ...]  # kind, text, marked nofollow; relative to the answer's own URL
     location: str  # of a redirect, as it stands in the header
     trouble: str = ""  # what was not read (contract/trouble.py)
@@ -50,9 +50,9 @@ class AnswerReader:
         )
 
     def read(self, url: str, message: HttpMessage, *, is_poison: str = "", is_truncated: bool = False) -> Answer:
-        """Reads the answer to a request for a canonical URL; whatever a server sent, it does not raise.
+        """Reads the answer to a request for a canonical URL. Does not raise, whatever a server sent.
 
-        `is_poison` says what an earlier attempt to read the document came to; it is not tried again.
+        `is_poison`: how an earlier attempt to read the document ended; it is not tried again.
         `is_truncated`: only the first part of the body was stored.
         """
         headers = message.by_name()
@@ -70,7 +70,7 @@ class AnswerReader:
                 document = self._read_document(name, content, charset)
             except MemoryError:
                 failure = MEMORY
-            except Exception:  # a document that a parser fails on is one without links, not the end of a cycle
+            except Exception:  # where a parser fails, the document has no links; the cycle must not end
                 failure = UNREADABLE
         else:
             name = ""
@@ -81,7 +81,7 @@ class AnswerReader:
         document.language = document.language[:LANGUAGE_MAX_CHARACTERS]
         if document.canonical is None:
             document.canonical = next((join(text, url) for link_kind, text, _ in links if link_kind == CANONICAL), None)
-        if is_truncated:  # and breaks off because of that
+        if is_truncated:  # then it also looks broken
             body_trouble = join_words(TRUNCATED, body_trouble if body_trouble != BROKEN else "")
         trouble = join_words(body_trouble, failure, document.trouble if content else "")
         location = location_of(message.status, headers)
@@ -118,7 +118,7 @@ class AnswerReader:
 
 
 def join(text: str, url: str) -> str:
-    """A text of a header as an absolute one, which the base of the document does not change."""
+    """A text of a header as an absolute URL: the base of the document does not apply to headers."""
     try:
         return canonicalise(text, url)
     except NotCanonical:
@@ -126,7 +126,7 @@ def join(text: str, url: str) -> str:
 
 
 def read_head(message: HttpMessage) -> Answer:
-    """What the head of an answer alone tells: of a revisit, whose body lies with an earlier record."""
+    """What the head of an answer says; for a revisit, whose body is in an earlier record."""
     return Answer(
         kind_of(message.get("content-type")),
         "",

@@ -20,8 +20,8 @@ X_USER_DEFINED = "x-user-defined"
 PRESCAN_BYTES = 1024  # where the HTML standard stops looking for a declaration
 CHARACTER_MAX_BYTES = 4  # of UTF-8: a page cut off inside one is still valid
 SAMPLE_BYTES = 4096  # of text, for detection: about 1 ms; more than 600 bytes changed no answer on 30 languages
-SAMPLE_MARKUP_BYTES = 64 << 10  # in which the sample is looked for
-HIGH_BYTES_MIN = 4  # fewer say too little, and windows-1252 is the likely one
+SAMPLE_MARKUP_BYTES = 64 << 10  # from which the sample is taken
+HIGH_BYTES_MIN = 4  # fewer say too little, and windows-1252 is the likeliest
 
 # All labels of the Encoding standard (4.2), by name in lower case. One of its names is not ours: iso-8859-8-i is
 # iso-8859-8 (it differs only in the direction of lines). 'replacement', which stands for encodings that hide markup, is
@@ -33,8 +33,8 @@ LABELS = {
     "iso-8859-3": "csisolatin3 iso-8859-3 iso-ir-109 iso8859-3 iso88593 iso_8859-3 iso_8859-3:1988 l3 latin3",
     "iso-8859-4": "csisolatin4 iso-8859-4 iso-ir-110 iso8859-4 iso88594 iso_8859-4 iso_8859-4:1988 l4 latin4",
     "iso-8859-5": "csisolatincyrillic cyrillic iso-8859-5 iso-ir-144 iso8859-5 iso88595 iso_8859-5 iso_8859-5:1988",
-    "iso-8859-6": "arabic asmo-708 csiso88596e csiso88596i csisolatinarabic ecma-114 iso-8859-6 iso-8859-6-e iso-8859-6-i"
-    " iso-ir-127 iso8859-6 iso88596 iso_8859-6 iso_8859-6:1987",
+    "iso-8859-6": "arabic asmo-708 csiso88596e csiso88596i csisolatinarabic ecma-114 iso-8859-6 iso-8859-6-e"
+    " iso-8859-6-i iso-ir-127 iso8859-6 iso88596 iso_8859-6 iso_8859-6:1987",
     "iso-8859-7": "csisolatingreek ecma-118 elot_928 greek greek8 iso-8859-7 iso-ir-126 iso8859-7 iso88597 iso_8859-7"
     " iso_8859-7:1987 sun_eu_greek",
     "iso-8859-8": "csiso88598e csisolatinhebrew hebrew iso-8859-8 iso-8859-8-e iso-ir-138 iso8859-8 iso88598 iso_8859-8"
@@ -52,8 +52,8 @@ LABELS = {
         f"windows-{number}": f"cp{number} windows-{number} x-cp{number}"
         for number in (1250, 1251, 1253, 1255, 1256, 1257, 1258)
     },
-    WINDOWS_1252: "ansi_x3.4-1968 ascii cp1252 cp819 csisolatin1 ibm819 iso-8859-1 iso-ir-100 iso8859-1 iso88591 iso_8859-1"
-    " iso_8859-1:1987 l1 latin1 us-ascii windows-1252 x-cp1252",
+    WINDOWS_1252: "ansi_x3.4-1968 ascii cp1252 cp819 csisolatin1 ibm819 iso-8859-1 iso-ir-100 iso8859-1 iso88591"
+    " iso_8859-1 iso_8859-1:1987 l1 latin1 us-ascii windows-1252 x-cp1252",
     "windows-1254": "cp1254 csisolatin5 iso-8859-9 iso-ir-148 iso8859-9 iso88599 iso_8859-9 iso_8859-9:1989 l5 latin5"
     " windows-1254 x-cp1254",
     "x-mac-cyrillic": "x-mac-cyrillic x-mac-ukrainian",
@@ -63,7 +63,8 @@ LABELS = {
     "euc-jp": "cseucpkdfmtjapanese euc-jp x-euc-jp",
     "iso-2022-jp": "csiso2022jp iso-2022-jp",
     "shift_jis": "csshiftjis ms932 ms_kanji shift-jis shift_jis sjis windows-31j x-sjis",
-    "euc-kr": "cseuckr csksc56011987 euc-kr iso-ir-149 korean ks_c_5601-1987 ks_c_5601-1989 ksc5601 ksc_5601 windows-949",
+    "euc-kr": "cseuckr csksc56011987 euc-kr iso-ir-149 korean ks_c_5601-1987 ks_c_5601-1989 ksc5601 ksc_5601"
+    " windows-949",
     X_USER_DEFINED: X_USER_DEFINED,
     REPLACEMENT: "csiso2022kr hz-gb-2312 iso-2022-cn iso-2022-cn-ext iso-2022-kr replacement",
     UTF_16BE: "unicodefffe utf-16be",
@@ -72,19 +73,15 @@ LABELS = {
 _NAMES = {label: name for name, labels in LABELS.items() for label in labels.split()}
 
 _CODECS_OF_UNICODE = {UTF_8: "utf-8", UTF_16LE: "utf-16-le", UTF_16BE: "utf-16-be"}
-_WITHOUT_QUERY = (
-    UTF_8,
-    UTF_16LE,
-    UTF_16BE,
-    REPLACEMENT,
-)  # whose output encoding (4.3) is UTF-8, as the URL parser has it
+# Their output encoding (4.3) is UTF-8, which is what the URL parser writes.
+_WITHOUT_QUERY = (UTF_8, UTF_16LE, UTF_16BE, REPLACEMENT)
 
-# Where Python's codecs of one byte a character have another name, and where the standard's tables differ from theirs.
+# Names of Python's codecs with one byte per character that differ, and bytes that the standard decodes otherwise.
 _CODECS = {"windows-874": "cp874", "macintosh": "mac-roman", "x-mac-cyrillic": "mac-cyrillic"}
 _DIFFERENCES = {"koi8-u": {0xAE: "ў", 0xBE: "Ў"}, "windows-1255": {0xCA: "\u05ba"}}
 
-# What chardet may answer, by its names: the encodings that browsers detect. Where non-ASCII bytes stand alone among ASCII
-# letters the script is Latin, and the others are not asked: chardet takes Italian for Cyrillic else.
+# What chardet may answer, by its names: the encodings that browsers detect. Where non-ASCII bytes stand alone among
+# ASCII letters the script is Latin, and only _LATIN may be answered: else chardet takes Italian for Cyrillic.
 _LATIN = {
     "cp1252": WINDOWS_1252,
     "cp1250": "windows-1250",
@@ -128,9 +125,7 @@ _ASCII = bytes(range(0x80))
 _NON_ASCII = re.compile(r"[^\x00-\x7f]++")
 _BREAKS = str.maketrans("", "", "\t\n\r")  # which the URL parser drops, as it drops the following at the end
 _BLANKS = bytes(range(0x21)).decode("ascii")
-_IN_QUERY = re.compile(
-    rb"[^!$-&(-;=?-~]"
-)  # what the query percent-encode set (URL standard 1.3) holds, of special schemes
+_IN_QUERY = re.compile(rb"[^!$-&(-;=?-~]")  # the query percent-encode set of special schemes (URL standard 1.3)
 
 
 def encoding_of(label: str) -> str:
@@ -177,7 +172,7 @@ def declared_by_meta(start: bytes) -> str:
 
 
 def first_encoding(labels: list[bytes]) -> str:
-    """The encoding of the first label that means one, nothing where none does; a declaration that can be read is not in UTF-16."""
+    """The encoding of the first label that means one, or nothing. A readable declaration is never in UTF-16."""
     for label in labels:
         if name := encoding_of(label.decode("ascii", "replace")):
             return UTF_8 if name.startswith("utf-16") else name
@@ -185,7 +180,7 @@ def first_encoding(labels: list[bytes]) -> str:
 
 
 def is_utf_8(body: bytes) -> bool:
-    """Whether the bytes are valid UTF-8, but for a character that the end cuts off."""
+    """Whether the bytes are valid UTF-8, except for a character that the end cuts off."""
     try:
         _, length = codecs.utf_8_decode(body, "strict", False)
     except UnicodeDecodeError:
@@ -207,9 +202,7 @@ def detect_charset(body: bytes) -> str:
     candidates = _LATIN if is_latin else _ANY
     try:
         answer = chardet.detect(sample, compat_names=False, include_encodings=candidates)["encoding"]
-    except (
-        Exception
-    ):  # its answer is a guess at best: a page that it fails on is read like one that it knows nothing of
+    except Exception:  # its answers are guesses: where it fails, it counts as having none
         answer = None
     return candidates.get(answer, WINDOWS_1252)
 
@@ -246,7 +239,7 @@ def is_whole_utf_8(body: bytes) -> bool:
 
 @lru_cache(maxsize=64)
 def table_of(charset: str) -> str:
-    """The characters of the 256 bytes, U+FFFD where there is none: with it no byte takes the slow way of an error."""
+    """The characters of the 256 bytes, with U+FFFD where there is none: so no byte causes a slow error."""
     if charset == X_USER_DEFINED:
         return "".join(map(chr, (*range(0x80), *range(0xF780, 0xF800))))
     try:
@@ -267,9 +260,9 @@ def bytes_of(charset: str) -> dict[str, bytes]:
 
 
 def to_page_query(text: str, charset: str) -> str:
-    """The text of a link whose query is percent-encoded as the page's encoding asks for, the rest unchanged.
+    """The text of a link with its query percent-encoded in the page's encoding; the rest is unchanged.
 
-    The URL parser knows UTF-8 only, and leaves what is percent-encoded as it is.
+    The URL parser knows only UTF-8, and does not change what is percent-encoded.
     """
     if text.isascii() or charset in _WITHOUT_QUERY:
         return text
@@ -279,7 +272,10 @@ def to_page_query(text: str, charset: str) -> str:
 
 
 def encode_query(query: str, charset: str) -> str:
-    """Non-ASCII characters by the URL standard's 'percent-encode after encoding'; what has no bytes becomes %26%23NNN%3B."""
+    """Non-ASCII characters by the URL standard's 'percent-encode after encoding'.
+
+    A character that the charset lacks becomes %26%23NNN%3B.
+    """
     if query.isascii():
         return query  # the URL parser escapes what is left
     if charset == ISO_2022_JP:  # in which a character may change how those after it are written

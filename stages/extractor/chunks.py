@@ -1,4 +1,4 @@
-"""Pieces of page files that workers read one at a time; which they are follows from the files alone, not from who reads them."""
+"""Chunks of page files, which workers read one at a time. Their bounds follow from the files, not from the workers."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,8 +7,8 @@ from typing import NamedTuple
 from contract.warc import PageReader
 from storage.errors import Damaged
 
-CHUNK_RECORDS = 128  # 64 exchanges: some 40 ms of work, and what is done again where a page kills its worker
-CHUNK_BYTES = 4 << 20  # as they lie in the file
+CHUNK_RECORDS = 128  # 64 exchanges: some 40 ms of work, which is done again where a page kills its worker
+CHUNK_BYTES = 4 << 20  # in the file, compressed
 
 
 class Chunk(NamedTuple):
@@ -16,11 +16,11 @@ class Chunk(NamedTuple):
     name: str  # of the file, as tables have it
     start: int
     end: int
-    damage: tuple | None = None  # of a place where the file is not whole: the arguments of Damaged
+    damage: tuple | None = None  # the arguments of Damaged, where the file is not whole
 
 
 def cut_file(path: Path, name: str) -> Iterator[Chunk]:
-    """The chunks of a file in their order; where it is not whole, the last one says so and has nothing to read."""
+    """The chunks of a file, in order. If the file is not whole, the last chunk is empty and holds the damage."""
     start = end = count = 0
     damage = None
     try:

@@ -1,11 +1,13 @@
-"""Rows gathered as columns and written as the tables that contract/tables.py declares."""
+"""Gathers rows and links, and makes the tables of them that contract/tables.py declares."""
 
 from functools import cached_property
 from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from contract.accumulators import ACCUMULATORS, COUNTED, SHARED_NAMES, Accumulator
 from contract.tables import EXTRACTED, LINKS, ORDER, REJECTED, TARGETS
 from contract.url import Keys, server_of
 from stages.extractor.reading import Links
@@ -26,25 +28,35 @@ class Rows:
         return len(self._rows)
 
     def table(self) -> pa.Table:
-        """The rows in the order of every table keyed by URL; equal keys, if ever, in the order they came."""
+        """The rows, sorted. Rows with equal keys, which are rare, keep the order in which they came."""
         arrays = [
-            pa.array(list(map(itemgetter(place), self._rows)), field.type) for place, field in enumerate(self._schema)
+            pa.array(list(map(itemgetter(index), self._rows)), field.type) for index, field in enumerate(self._schema)
         ]
         return sort_by(pa.table(arrays, schema=self._schema), self._order)
 
 
+class PageLinks(NamedTuple):
+    """One page as its links need it."""
+
+    key: int
+    target_depth: int
+    rows: int  # of Links
+    amounts: tuple[int, ...]  # per accumulator of SHARED_NAMES: what the page gives to its followed targets
+
+
 class LinkRows:
-    """The links of a cycle: one row a page and target; text is kept once for each URL that is needed. Once the first table is asked for, none is added."""
+    """The links of a cycle: one row per page and target. The text of each URL is kept once, where it is needed.
+
+    REQUIRES: no call of extend() after the first table was made.
+    """
 
     def __init__(self):
-        self._pages: list[
-            tuple[int, int, int, int]
-        ] = []  # from_key, depth of the targets, rows, cash to hand on; rows follow each other
+        self._pages: list[PageLinks] = []  # in the order of their rows in _pieces
         self._pieces: list[Links] = []
         self._urls: dict[int, str] = {}
 
-    def extend(self, pages: list[tuple[int, int, int, int]], links: Links) -> None:
-        """Adds the links of pages, each given by its key, the depth of its targets, the number of its rows, and what it hands on to them."""
+    def extend(self, pages: list[PageLinks], links: Links) -> None:
+        """Adds the links of pages, page after page."""
         self._pages += pages
         self._pieces.append(links)
         self._urls |= links.urls
@@ -65,21 +77,18 @@ class LinkRows:
 
     @cached_property
     def _by_target(self) -> np.ndarray:
-        """The rows in the order of their targets' keys; stable."""
+        """Row numbers in the order of the targets' keys; stable."""
         return np.argsort(self._to_key, kind="stable")
 
     @cached_property
     def _page_of_rows(self) -> np.ndarray:
-        return np.repeat(np.arange(len(self._pages)), [page[2] for page in self._pages])
-
-    def _of_pages(self, place: int, dtype: type) -> np.ndarray:
-        """A value of each page."""
-        return np.array([page[place] for page in self._pages], dtype)
+        """The index of each row's page."""
+        return np.repeat(np.arange(len(self._pages)), [page.rows for page in self._pages])
 
     def links(self) -> pa.Table:
         """Ligacoes, sorted by (from_key, to_key)."""
         anchors = [anchor for piece in self._pieces for anchor in piece.anchors]
-        from_key = self._of_pages(0, np.uint64)
+        from_key = np.array([page.key for page in self._pages], np.uint64)
         columns = {
             "from_key": from_key[self._page_of_rows],
             "to_key": self._to_key,
@@ -92,13 +101,13 @@ class LinkRows:
         }
         rank_of_pages = np.unique(from_key, return_inverse=True)[1]
         order = self._by_target
-        for shift in (0, 16):  # digits that numpy sorts by counting
+        for shift in (0, 16):  # digits of 16 bits, which numpy sorts by counting
             digits = (rank_of_pages[self._page_of_rows[order]] >> shift).astype(np.uint16)
             order = order[np.argsort(digits, kind="stable")] if digits.any() else order
         return pa.table(columns, schema=LINKS).take(pa.array(order))
 
     def targets(self) -> pa.Table:
-        """Alvos: key and text of the targets that UrlsExtraidas does not have, each once, by key."""
+        """Alvos: key and text of each target that UrlsExtraidas does not have, once, sorted by key."""
         keys = np.setdiff1d(self._to_key, self._to_key[self._followed])
         return pa.table(
             {"key": keys, "url": pa.array([self._urls[key] for key in keys.tolist()], pa.string())}, schema=TARGETS
@@ -106,26 +115,36 @@ class LinkRows:
 
     @cached_property
     def _followed_of_pages(self) -> np.ndarray:
-        """How many followed targets each page has."""
+        """The number of followed targets of each page, u64."""
         return np.bincount(self._page_of_rows[self._followed], minlength=len(self._pages)).astype(np.uint64)
 
     @cached_property
-    def _shares(self) -> np.ndarray:
-        """What each page hands on to each of its followed targets, u64; the rest of the division stays with it."""
-        return self._of_pages(3, np.uint64) // np.maximum(self._followed_of_pages, 1)
+    def _shares(self) -> dict[str, np.ndarray]:
+        """Per shared accumulator: what each page gives to each of its followed targets, u64.
 
-    def handed_on(self) -> dict[int, int]:
-        """What pages hand on in all, by key; those that hand on nothing are not there."""
-        given = self._shares * self._followed_of_pages
-        return {self._pages[place][0]: int(given[place]) for place in np.flatnonzero(given).tolist()}
+        The remainder of the division stays with the page.
+        """
+        amounts = {
+            name: np.array([page.amounts[index] for page in self._pages], np.uint64)
+            for index, name in enumerate(SHARED_NAMES)
+        }
+        return {name: amount // np.maximum(self._followed_of_pages, 1) for name, amount in amounts.items()}
+
+    def handed_on(self) -> dict[str, dict[int, int]]:
+        """Per shared accumulator: what each page gave to all its targets together, by key; 0 is left out."""
+        given = {name: share * self._followed_of_pages for name, share in self._shares.items()}
+        return {
+            name: {self._pages[index].key: int(amount[index]) for index in np.flatnonzero(amount).tolist()}
+            for name, amount in given.items()
+        }
 
     def extracted(self, keys: Keys) -> pa.Table:
-        """UrlsExtraidas: each followed target once, with its least depth and the number of pages that link to it."""
+        """UrlsExtraidas: each followed target once, with its least depth and what its pages give to it."""
         rows = self._by_target[self._followed[self._by_target]]
         to_key, page = self._to_key[rows], self._page_of_rows[rows]
         starts = starts_of_runs(to_key)
         url_key = to_key[starts]
-        depth, cash = self._of_pages(1, np.uint8)[page], self._shares[page]
+        depth = np.array([page.target_depth for page in self._pages], np.uint8)[page]
         urls = [self._urls[key] for key in url_key.tolist()]
         servers = [keys.server(server_of(url)) for url in urls]
         table = pa.table(
@@ -135,26 +154,34 @@ class LinkRows:
                 "server_key": np.array([server.key for server in servers], np.uint64),
                 "url": pa.array(urls, pa.string()),
                 "depth": np.minimum.reduceat(depth, starts) if len(starts) else depth,
-                "links_in": np.diff(np.append(starts, len(rows))).astype(np.uint32),
-                "cash": np.add.reduceat(cash, starts) if len(starts) else cash,
+                **{one.name: self._sum(one, page, starts) for one in ACCUMULATORS},
             },
             schema=EXTRACTED,
         )
         return sort_by(table, ORDER)
 
+    def _sum(self, accumulator: Accumulator, page: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        """What the pages of each target give to it; `starts` are the indexes in `page` at which targets begin."""
+        if accumulator.manner == COUNTED:
+            sums = np.diff(np.append(starts, len(page))).astype(np.uint64)
+        else:
+            shares = self._shares[accumulator.name][page]
+            sums = np.add.reduceat(shares, starts) if len(starts) else shares
+        return np.minimum(sums, np.iinfo(accumulator.dtype).max).astype(accumulator.dtype)
+
 
 class RejectedRows:
-    """What was rejected and why: links by rule and server of their targets."""
+    """Rejected links, by rule and by server of their targets."""
 
     def __init__(self):
         self._rows: dict[tuple[str, str], list] = {}
 
     def add(self, rejected: dict[tuple[str, str], list]) -> None:
-        for place, (links, example) in rejected.items():
-            self._rows.setdefault(place, [0, example])[0] += links
+        for rule_and_server, (links, example) in rejected.items():
+            self._rows.setdefault(rule_and_server, [0, example])[0] += links
 
     def table(self) -> pa.Table:
-        """UrlsRejeitadas, by server and rule, each with the first URL that was met."""
+        """UrlsRejeitadas, sorted by server and rule; each row has the first URL that was rejected."""
         rows = sorted((server, rule, links, example) for (rule, server), (links, example) in self._rows.items())
         columns = list(zip(*rows)) or [()] * len(REJECTED)
         return pa.table([pa.array(values, field.type) for values, field in zip(columns, REJECTED)], schema=REJECTED)
@@ -167,16 +194,16 @@ class RejectedRows:
 
 
 def mark_repeated(digests: pa.Array, unknown: bytes) -> np.ndarray:
-    """Which values an earlier row has already; the unknown one repeats nothing."""
+    """Marks values that an earlier row has too; the value `unknown` repeats nothing."""
     seen: set[bytes] = {unknown}
     values = digests.to_pylist()
     marks = np.zeros(len(values), bool)
-    for place, value in enumerate(values):
-        marks[place] = value in seen and value != unknown
+    for row, value in enumerate(values):
+        marks[row] = value in seen and value != unknown
         seen.add(value)
     return marks
 
 
 def sort_by(table: pa.Table, names: tuple[str, ...]) -> pa.Table:
-    """The rows by those columns of numbers, the first one first; stable."""
+    """The rows sorted by these columns of numbers, the first column first; stable."""
     return table.take(pa.array(np.lexsort([column(table, name) for name in reversed(names)])))

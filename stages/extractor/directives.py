@@ -1,4 +1,4 @@
-"""What a page asks of robots, in <meta name=robots> or in the header X-Robots-Tag: not to index it, not to follow its links."""
+"""What <meta name=robots> and the header X-Robots-Tag ask of robots: not to index a page, not to follow its links."""
 
 import re
 from collections.abc import Iterable
@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 _WORDS = re.compile(r"[\s,]+")
 _AGENT = re.compile(r"\s*+([A-Za-z0-9_.*-]++)\s*+:")
-_WITH_VALUES = frozenset(
-    ("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after")
-)  # 'name: value', not agents
+# These are 'name: value', not agents.
+_WITH_VALUES = frozenset(("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"))
 
 
 class Directives(NamedTuple):
@@ -23,7 +22,10 @@ def read_words(content: str) -> Directives:
 
 
 def read_tags(values: Iterable[str], agent: str) -> Directives:
-    """Of all headers X-Robots-Tag. One that begins with the name of an agent holds for that agent alone; `agent` is in lower case."""
+    """What all headers X-Robots-Tag ask together; `agent` is in lower case.
+
+    A header that begins with the name of an agent holds for that agent alone.
+    """
     noindex = nofollow = False
     for value in values:
         found = _AGENT.match(value)

@@ -1,13 +1,12 @@
-"""What a document says, whatever its type: the one form that every reader of documents gives."""
+"""What a document says, whatever its type: the form that all readers of documents return."""
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from contract.config import LINK_KINDS
 from contract.trouble import join_words
 
-# Kinds of links: places of the bits of Ligacoes.kinds.
+# Kinds of links: indexes of the bits of Ligacoes.kinds.
 (
     A,
     AREA,
@@ -35,14 +34,9 @@ from contract.trouble import join_words
 TITLE_MAX_CHARACTERS = 300
 
 
-def bits_of(kinds: Iterable[str]) -> int:
-    """Names of kinds as bits of Ligacoes.kinds."""
-    return sum(1 << LINK_KINDS.index(kind) for kind in set(kinds))
-
-
 @dataclass(slots=True)
 class Document:
-    """Links are texts as they stand in the document, not yet resolved."""
+    """Links are texts as the document spells them, not yet resolved."""
 
     title: str = ""
     language: str = ""  # as declared
@@ -50,13 +44,11 @@ class Document:
     canonical: str | None = None  # text of the link that names the document's own address
     noindex: bool = False
     nofollow: bool = False  # says so for all of its links
-    hrefs: list[str] = field(
-        default_factory=list
-    )  # texts of plain <a href>, without fragments: nearly all links of HTML; they come before the others
+    # Texts of plain <a href>, without fragments: nearly all links of HTML. They come before the others.
+    hrefs: list[str] = field(default_factory=list)
     others: dict[tuple[int, str, bool], int] = field(default_factory=dict)  # (kind, text, marked nofollow): occurrences
-    anchors: dict[str, str] = field(
-        default_factory=dict
-    )  # text of a link -> first words that it stands under, where they are kept
+    # Text of a link -> its first anchor text, where anchor texts are kept.
+    anchors: dict[str, str] = field(default_factory=dict)
     text: str = ""  # the words that people read, where a fingerprint is wanted
     trouble: str = ""  # why not all of it was read (contract/trouble.py)
 
@@ -65,11 +57,11 @@ class Document:
         self.others[link] = self.others.get(link, 0) + 1
 
     def mark(self, trouble: str) -> None:
-        """Notes that not all of it was read."""
+        """Records that not all of it was read."""
         self.trouble = join_words(self.trouble, trouble)
 
     def join(self, other: "Document") -> None:
-        """Takes what a part of the document says that comes after all others: links, language, what links are relative to, what is asked of robots."""
+        """Takes what the next part of the document says: links, language, base, canonical, what it asks of robots."""
         for link, count in other.others.items():
             self.others[link] = self.others.get(link, 0) + count
         self.language = self.language or other.language
@@ -84,9 +76,12 @@ class Document:
 
 
 def without_fragment(text: str) -> str:
-    """The text of a link, which leads to the same place; a blank before the # would become the end of the text, and be dropped."""
-    place = text.find("#")
-    return text[:place] if place == 0 or place > 0 and text[place - 1] > " " else text
+    """The text of a link without its fragment: it leads to the same URL.
+
+    A blank before the # stops that: at the end of the text the URL parser would drop it.
+    """
+    end = text.find("#")
+    return text[:end] if end == 0 or end > 0 and text[end - 1] > " " else text
 
 
 def shorten(title: str) -> str:

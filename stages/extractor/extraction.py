@@ -1,4 +1,4 @@
-"""One extraction: takes what the records of a cycle hold, chunk by chunk in their order, and gives its tables and its books."""
+"""One extraction: takes the results of workers in the order of records, and makes the tables and the books."""
 
 from collections import Counter
 
@@ -6,25 +6,30 @@ import numpy as np
 import pyarrow as pa
 
 from contract import names
+from contract.accumulators import ACCUMULATORS, COUNTED, SHARED_NAMES
 from contract.config import Config
-from contract.tables import ANSWERED, COLLECTED, DEPTH_MAX, FAILED, METADATA, REFUSED, UNKNOWN_DIGEST
+from contract.scope.rules import RULES
+from contract.tables import ANSWERED, COLLECTED, DEPTH_MAX, FAILED, METADATA, REFUSED, TAKEN, UNKNOWN_DIGEST
 from contract.url import Keys
-from stages.extractor.columns import LinkRows, RejectedRows, Rows, mark_repeated
+from stages.extractor.columns import LinkRows, PageLinks, RejectedRows, Rows, mark_repeated
 from stages.extractor.failures import ATTEMPTS_MAX, Failures
 from stages.extractor.link_judge import CLASSES
 from stages.extractor.observed_servers import Servers
 from stages.extractor.reading import Links, Page, Result
 from stages.extractor.recorded_exchange import Exchange
-from stages.extractor.scope import RULES
 from storage.tables import column
 
 ZERO = dict.fromkeys(
     ("skipped_records", "repeated_finals", "foreign_answered", "pages_parsed", "pages_in_trouble", "bytes_decoded"), 0
 )
+NO_AMOUNTS = (0,) * len(SHARED_NAMES)
 
 
 class Extraction:
-    """`listed` holds the depth of each URL of the list; without a list every URL counts as listed, at depth 0."""
+    """`listed` holds the depth of each URL of the list; without a list every URL counts as listed, at depth 0.
+
+    `taken` holds the columns TAKEN of the list by URL, where they are not 0: what a page gives to its targets.
+    """
 
     def __init__(
         self,
@@ -32,12 +37,12 @@ class Extraction:
         keys: Keys,
         listed: dict[str, int] | None,
         servers: pa.Table | None,
-        cash: dict[str, int] | None = None,
+        taken: dict[str, tuple[int, ...]] | None = None,
     ):
         self._keeps_targets = config.extractor.keep_links == "all"
         self._keys = keys
         self._listed = listed
-        self._cash = cash or {}  # what the list says that a page is to hand on to its targets
+        self._taken = taken or {}
         self._servers, self._failures = Servers(servers, keys, config.fetcher), Failures(keys)
         self._collected, self._metadata, self._links, self._rejected = (
             Rows(COLLECTED),
@@ -48,14 +53,14 @@ class Extraction:
         self._ended: set[str] = set()
         self._robots_read: set[str] = set()
         self._has_taken = False
-        self._attempts: Counter[str] = Counter()  # of URLs that are not ended yet
+        self._attempts: Counter[str] = Counter()  # of URLs that have not ended yet
         self._counts = Counter(ZERO)
         self._outcomes = Counter(dict.fromkeys((ANSWERED, FAILED, REFUSED, "foreign"), 0))
         self._reasons: Counter[str] = Counter()  # of listed URLs that were not answered
         self._classes = Counter(dict.fromkeys(CLASSES, 0))
 
     def take(self, result: Result) -> None:
-        """Takes the next chunk; files come by name, records by offset."""
+        """Takes the next chunk. REQUIRES: files in the order of their names, records in the order of their offsets."""
         self._has_taken = self._has_taken or bool(result.findings) or not result.damage
         self._counts["skipped_records"] += result.skipped
         pages, left_out, start = [], [], 0
@@ -71,17 +76,17 @@ class Extraction:
 
     @property
     def has_taken(self) -> bool:
-        """Whether anything was there to be taken, if only a record that says nothing."""
+        """Whether there was any record, even one without an exchange."""
         return self._has_taken
 
     def pass_over(self, result: Result) -> None:
-        """Takes nothing of a chunk but the texts of URLs, which its worker will not tell again."""
+        """Takes nothing of a chunk but the texts of URLs, which its worker does not send again."""
         rest = Links()
         rest.urls = result.links.urls
         self._links.extend([], rest)
 
     def _take_exchange(self, exchange: Exchange) -> bool:
-        """Whether the exchange ends its URL, or is one for robots.txt, and is the first that does."""
+        """Takes an exchange; says whether it is the first that ends its URL, or the first for this robots.txt."""
         self._servers.note(exchange)
         self._failures.note(exchange)
         if exchange.robots_for:
@@ -116,7 +121,7 @@ class Extraction:
                 min(attempts, ATTEMPTS_MAX),
                 exchange.started_at_ms,
                 depth is None,
-                0,
+                *NO_AMOUNTS,
             )
         )
         return True
@@ -125,28 +130,28 @@ class Extraction:
         """None where the list does not hold the URL."""
         return 0 if self._listed is None else self._listed.get(url)
 
-    def _take_page(self, page: Page) -> tuple[int, int, int, int]:
-        """The page as its links have it: key, depth of its targets, their number, what it hands on to them."""
+    def _take_page(self, page: Page) -> PageLinks:
         for name, count in page.classes.items():
             self._classes[name] += count
         self._rejected.add(page.rejected)
-        if page.metadata is None:
-            return page.key, 1, page.links, 0
-        self._metadata.append((*page.metadata, False, page.fingerprint))
-        self._counts["pages_parsed"] += page.is_parsed
-        self._counts["pages_in_trouble"] += bool(page.metadata[TROUBLE])
+        row = page.row
+        if row is None:
+            return PageLinks(page.key, 1, page.links, NO_AMOUNTS)
+        self._metadata.append(row)
+        self._counts["pages_parsed"] += row.parsed
+        self._counts["pages_in_trouble"] += bool(row.trouble)
         self._counts["bytes_decoded"] += page.decoded_bytes
-        url = page.metadata[URL]
-        return page.key, min((self._depth_of(url) or 0) + 1, DEPTH_MAX), page.links, self._cash.get(url, 0)
+        target_depth = min((self._depth_of(row.url) or 0) + 1, DEPTH_MAX)
+        return PageLinks(page.key, target_depth, page.links, self._taken.get(row.url, NO_AMOUNTS))
 
     @property
     def figures(self) -> dict[str, int]:
-        """How far it is, for progress."""
+        """The figures of the progress line."""
         figures = {"pages": len(self._ended), "bytes": self._counts["bytes_decoded"]}
         return figures if self._listed is None else {**figures, "listed": len(self._listed)}
 
     def tables(self) -> dict[str, pa.Table]:
-        """The tables by their file names, once the last chunk is taken."""
+        """The tables by file name. REQUIRES: the last chunk was taken."""
         metadata = self._metadata.table()
         repeated = mark_repeated(metadata.column("content_digest"), UNKNOWN_DIGEST)
         metadata = metadata.set_column(
@@ -164,7 +169,7 @@ class Extraction:
         }
 
     def books(self, tables: dict[str, pa.Table]) -> dict:
-        """The counts of the manifest; the first four outcomes are those of listed URLs only."""
+        """The counts of the manifest. Outcomes other than `foreign` are those of listed URLs only."""
         listed = len(self._collected) if self._listed is None else len(self._listed)
         reached = len(self._collected) - self._outcomes["foreign"]
         return {
@@ -179,23 +184,25 @@ class Extraction:
             "rejected": self._rejected.by_rule(RULES),
             "extracted_rows": len(tables[names.EXTRACTED]),
             "links_rows": len(tables[names.LINKS]),
-            "links_in_sum": int(column(tables[names.EXTRACTED], "links_in").sum(dtype="u8")),
+            **{
+                f"{one.name}_sum": int(column(tables[names.EXTRACTED], one.name).sum(dtype="u8"))
+                for one in ACCUMULATORS
+                if one.manner == COUNTED
+            },
         }
 
 
-def mark_handed_on(collected: pa.Table, handed_on: dict[int, int]) -> pa.Table:
-    """UrlsColetadas with what each URL handed on, given by key."""
-    if not handed_on:
-        return collected
-    given = pa.array([handed_on.get(key, 0) for key in column(collected, "url_key").tolist()], pa.uint64())
-    return collected.set_column(collected.schema.get_field_index("cash_taken"), COLLECTED.field("cash_taken"), given)
-
-
-URL, TROUBLE = (METADATA.get_field_index(name) for name in ("url", "trouble"))
+def mark_handed_on(collected: pa.Table, handed_on: dict[str, dict[int, int]]) -> pa.Table:
+    """UrlsColetadas with what each URL gave to its targets: per shared accumulator, by key."""
+    for name, title in zip(SHARED_NAMES, TAKEN):
+        if given := handed_on[name]:
+            amounts = pa.array([given.get(key, 0) for key in column(collected, "url_key").tolist()], pa.uint64())
+            collected = collected.set_column(collected.schema.get_field_index(title), COLLECTED.field(title), amounts)
+    return collected
 
 
 def without(links: Links, ranges: list[tuple[int, int]]) -> Links:
-    """The links but those of some ranges: of pages that were collected before."""
+    """The links without some ranges of rows: those of pages that were collected before."""
     kept = np.ones(len(links.to_key), bool)
     for start, end in ranges:
         kept[start:end] = False

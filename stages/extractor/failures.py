@@ -16,7 +16,7 @@ class Failures:
     def __init__(self, keys: Keys):
         self._keys = keys
         self._rows = Rows(FAILURES, FAILURES_ORDER)
-        self._tried: dict[str, Exchange] = {}  # URL -> its last attempt, of those that are not ended
+        self._tried: dict[str, Exchange] = {}  # URL -> its last attempt, of URLs that have not ended
         self._robots: dict[str, Exchange] = {}  # server -> the last exchange for its robots.txt, where that failed
         self._robots_attempts: Counter[tuple[str, str]] = Counter()  # of a server and a URL of its robots.txt
 
@@ -32,7 +32,7 @@ class Failures:
             self._tried[exchange.url] = exchange
 
     def end(self, exchange: Exchange, attempts: int) -> None:
-        """Takes the exchange that ended a URL, and how often it was asked."""
+        """Takes the exchange that ended a URL, and the number of requests for it."""
         tried = self._tried.pop(exchange.url, exchange)
         if exchange.outcome != ANSWERED:
             # A last record without an address repeats why the attempt before it failed.
@@ -59,7 +59,7 @@ class Failures:
         )
 
     def table(self) -> pa.Table:
-        """All rows, once the last exchange is taken."""
+        """All rows. REQUIRES: the last exchange was taken."""
         for server, exchange in self._robots.items():
             self._append(server, exchange, self._robots_attempts[server, exchange.url], is_robots=True)
         return self._rows.table()

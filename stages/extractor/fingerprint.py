@@ -1,16 +1,17 @@
 """A 64-bit fingerprint of a page's text; pages that are nearly the same get fingerprints that differ in few bits.
 
 Theory. Simhash (Charikar 2002; for the web Manku, Jain and Das Sarma 2007). The text is cut into words, every three in
-a row make a shingle, and each distinct shingle has a hash. Bit b of the fingerprint is what bit b of most hashes is, so
-that a few changed shingles turn few bits. Words are runs of letters, digits and non-ASCII, in lower case; of Chinese
-and Japanese, which put no blanks, each character is one. Hashes have a fixed seed: a text has the same fingerprint
-everywhere, and contract/near_duplicates.py compares those of whole crawls.
+a row make a shingle, and each distinct shingle has a hash. Bit b of the fingerprint is bit b of most hashes, so a few
+changed shingles change few bits. Words are runs of letters, digits and non-ASCII characters, in lower case. In Chinese
+and Japanese, which have no blanks, each character is a word. Hashes have a fixed seed: a text has the same fingerprint
+everywhere, and bin/show --near-duplicates compares the fingerprints of whole crawls.
 
-All is arithmetic on arrays. A word's hash is the sum over its bytes of table[byte] * BASE^i, i the byte's place in the
-text; a product with BASE^-start makes it the same wherever the word stands (BASE is odd, so it has an inverse mod 2^64).
+All is arithmetic on arrays. A word's hash is the sum over its bytes of table[byte] * BASE^i, where i is the byte's
+offset in the text. A product with BASE^-start makes the hash independent of the word's offset (BASE is odd, so it has
+an inverse mod 2^64).
 
 Cost, one core: about 160 us for a page of 28 KB of Debian's Python documentation, whose text has 7,700 characters and
-860 words: 90 us its words, 70 us the rest. A text of 1 MB: 16 ms.
+860 words: 90 us for its words, 70 us for the rest. A text of 1 MB: 16 ms.
 """
 
 from functools import lru_cache
@@ -23,16 +24,15 @@ SEED = 2007
 BASE = 0x9E37_79B9_7F4A_7C15  # 2^64 over the golden ratio, odd
 BASE_INVERSE = pow(BASE, -1, 1 << 64)
 _CJK_LEADS = range(0xE3, 0xEA)  # first bytes of U+3000 to U+9FFF in UTF-8: kana and Chinese characters
-_PLACES = np.uint64(
-    [0x9FB2_1C65_1E98_DF25, 0xD6E8_FEB8_6659_FD93, 0xA076_1D64_78BD_642F]
-)  # odd: one a word of a shingle
+# Odd; one per word of a shingle.
+_FACTORS = np.uint64([0x9FB2_1C65_1E98_DF25, 0xD6E8_FEB8_6659_FD93, 0xA076_1D64_78BD_642F])
 _LOW_BITS = np.uint64(0x0101_0101_0101_0101)
 _SHIFTS = np.arange(8, dtype=np.uint64)[:, None]
 _COUNT_MAX = 255  # what a byte can count
 
 
 def mix(values: np.ndarray) -> np.ndarray:
-    """Spreads every bit of u64 values over all others (the finaliser of MurmurHash3); 0 stays 0, and nothing else becomes it."""
+    """Spreads every bit of u64 values over all others (the finaliser of MurmurHash3). Only 0 becomes 0."""
     values = (values ^ (values >> np.uint64(33))) * np.uint64(0xFF51_AFD7_ED55_8CCD)
     values = (values ^ (values >> np.uint64(33))) * np.uint64(0xC4CE_B9FE_1A85_EC53)
     return values ^ (values >> np.uint64(33))
@@ -54,8 +54,8 @@ def fingerprint(text: str) -> int:
     words = hash_words(text)
     if len(words) < WORDS_MIN:
         return 0
-    count = len(words) - len(_PLACES) + 1
-    shingles = sum(words[place : place + count] * factor for place, factor in enumerate(_PLACES))
+    count = len(words) - len(_FACTORS) + 1
+    shingles = sum(words[index : index + count] * factor for index, factor in enumerate(_FACTORS))
     return vote(np.unique(mix(shingles))) or 1
 
 
@@ -86,7 +86,7 @@ def powers_of_base(bits: int) -> tuple[np.ndarray, np.ndarray]:
 
 def vote(hashes: np.ndarray) -> int:
     """Of u64 hashes, at least one, the number whose bits are those of more than half of them."""
-    # Eight bits of a value, one a byte, are counted by one sum of u64; each byte has room for 255 values.
+    # One sum of u64 counts eight bits of a value, one per byte; each byte has room for 255 values.
     counts = np.add.reduceat((hashes >> _SHIFTS) & _LOW_BITS, np.arange(0, len(hashes), _COUNT_MAX), axis=1)
     counts = counts.astype("<u8").view(np.uint8).reshape(8, -1, 8).sum(axis=1, dtype=np.int64)  # of bit shift, byte
     bits = (counts * 2 > len(hashes)).T  # of byte, bit

@@ -1,4 +1,4 @@
-"""Links that stand in the headers of an answer: Link, Refresh, Content-Location, and the Location of a redirect."""
+"""Links in the headers of an answer: Link, Refresh, Content-Location, and the Location of a redirect."""
 
 import re
 from collections.abc import Iterator

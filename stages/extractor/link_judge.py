@@ -1,12 +1,12 @@
 """Judges the links of one page: each occurrence falls in exactly one class, and the classes add up to all of them.
 
 The order of judgement of an occurrence:
-  1. unparsable, other_scheme: its text leads to no http or https URL. It has no target, and each such occurrence counts.
-  2. repeated_in_page: its target has another occurrence in this page that counts for it. One occurrence counts for a
-     target: the first that would be followed were its target in scope, or, where none would, the first.
+  1. unparsable, other_scheme: its text leads to no http or https URL. It has no target; each such occurrence counts.
+  2. repeated_in_page: another occurrence in this page counts for its target. One occurrence counts per target: the
+     first that would be followed if its target is in scope, or, where there is none, the first.
   3. kind_not_followed: its kind is neither in [extractor] follow nor in requisites.
-  4. nofollow: it is marked so, or its page is, and [extractor] obey_nofollow holds.
-  5. out_of_scope, then trap: a rule of [scope] rejects the target. Fewer rules judge requisites (requisites.py).
+  4. nofollow: it is marked nofollow, or its page is, and [extractor] obey_nofollow is on.
+  5. out_of_scope, then trap: a rule of [scope] rejects the target. Fewer rules judge requisites.
   6. followed.
 """
 
@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 from contract import trouble
 from contract.config import LINK_KINDS, Extractor
+from contract.scope.requisites import Requisites, bits_of
+from contract.scope.rules import PAGE_LINKS, TRAPS, Scope
 from contract.url import OTHER_SCHEME, UNPARSABLE, server_of
 from stages.extractor.answer import Answer
-from stages.extractor.document import A, Document, bits_of, without_fragment
-from stages.extractor.requisites import Requisites
-from stages.extractor.scope import PAGE_LINKS, TRAPS, Scope
+from stages.extractor.document import A, Document, without_fragment
 from stages.extractor.targets import Near, Target, Targets, base_at
 
 REPEATED, KIND, NOFOLLOW, OUT_OF_SCOPE, TRAP, FOLLOWED = (
@@ -36,7 +36,7 @@ CLASSES = (UNPARSABLE, OTHER_SCHEME, REPEATED, KIND, NOFOLLOW, OUT_OF_SCOPE, TRA
 
 
 class Judged(NamedTuple):
-    """The links of one page: distinct targets as columns; all occurrences as numbers of their classes."""
+    """The links of one page: distinct targets as columns, and the number of occurrences per class."""
 
     urls: list[str]
     keys: list[int]
@@ -45,49 +45,49 @@ class Judged(NamedTuple):
     followed: list[bool]
     anchors: list[str]  # empty where they are not kept
     classes: dict[str, int]
-    rejected: dict[tuple[str, str], list]  # (rule, server): links, and the first of their targets
+    rejected: dict[tuple[str, str], list]  # (rule, server): number of links, and the first target
     inside: int  # distinct targets on the page's own server, in scope or not
     outside: int
-    trouble: str  # trouble.PAGE_LINKS where targets were dropped because there are too many
+    trouble: str  # trouble.PAGE_LINKS where targets were dropped because they were too many
 
 
 class Gathered:
-    """The distinct targets of a page so far, as columns, and how many occurrences have fallen into a class already."""
+    """The distinct targets of a page so far, as columns, and the number of occurrences that have a class already."""
 
     def __init__(self):
-        self.place: dict[str, int] = {}  # URL -> row
+        self.rows: dict[str, int] = {}  # URL -> row
         self.targets: list[Target] = []
         self.kinds: list[int] = []
         self.nofollow: list[bool] = []
-        self.verdicts: list[str] = []  # FOLLOWED where one occurrence would be, else the class of the first
+        self.verdicts: list[str] = []  # FOLLOWED where one occurrence would be followed, else the class of the first
         self.anchors: list[str] = []
         self.classes = dict.fromkeys(CLASSES, 0)
 
     def begin(self, targets: list[Target], occurrences: int, kind: int, marked: bool, verdict: str) -> None:
-        """Takes the first links, so many, which lead to these targets and are alike, column by column."""
+        """Takes the first links, `occurrences` of one kind, which lead to these targets; column by column."""
         distinct = {target.url: target for target in targets}
         count = len(distinct)
-        self.place = dict(zip(distinct, range(count)))
+        self.rows = dict(zip(distinct, range(count)))
         self.targets = list(distinct.values())
         self.kinds, self.nofollow, self.verdicts = [1 << kind] * count, [marked] * count, [verdict] * count
         self.classes[REPEATED] += occurrences - count
 
     def add(self, target: Target, kind: int, marked: bool, verdict: str, count: int) -> int:
-        """Takes so many occurrences of a link that leads somewhere; gives its row."""
-        place = self.place.setdefault(target.url, len(self.targets))
-        if place == len(self.targets):
+        """Takes `count` occurrences of a link; returns the row of its target."""
+        row = self.rows.setdefault(target.url, len(self.targets))
+        if row == len(self.targets):
             self.targets.append(target)
             self.kinds.append(1 << kind)
             self.nofollow.append(marked)
             self.verdicts.append(verdict)
             self.classes[REPEATED] += count - 1
         else:
-            self.kinds[place] |= 1 << kind
-            self.nofollow[place] = self.nofollow[place] and marked
+            self.kinds[row] |= 1 << kind
+            self.nofollow[row] = self.nofollow[row] and marked
             if verdict == FOLLOWED:
-                self.verdicts[place] = FOLLOWED
+                self.verdicts[row] = FOLLOWED
             self.classes[REPEATED] += count
-        return place
+        return row
 
 
 class LinkJudge:
@@ -110,7 +110,7 @@ class LinkJudge:
         self._requisites = requisites
 
     def judge(self, url: str, depth: int, answer: Answer) -> Judged:
-        """Judges the links of the answer for `url`, which is so many hops from a seed."""
+        """Judges the links of the answer for `url`, which is `depth` hops from a seed."""
         document, gathered = answer.document, Gathered()
         near = self._targets.near(self._targets.base_of(url, document.base), answer.charset)
         if self._keeps_anchors:
@@ -118,14 +118,14 @@ class LinkJudge:
         else:
             self._begin(document.hrefs, near, document.nofollow, gathered)
         self._gather(document.others.items(), near, document, gathered)
-        if answer.header_links:  # which are in UTF-8, whatever the page is in
+        if answer.header_links:  # headers are in UTF-8, whatever the encoding of the page
             self._gather(
                 [(link, 1) for link in answer.header_links], self._targets.near(base_at(url)), document, gathered
             )
         return self._close(url, depth, gathered)
 
     def _begin(self, hrefs: list[str], near: Near, nofollow: bool, gathered: Gathered) -> None:
-        """What _gather() does, for the links that most are, in a fifth of the time."""
+        """What _gather() does, for the most frequent links, in a fifth of the time."""
         texts, occurrences = dict.fromkeys(hrefs), len(hrefs)  # half of them repeat others
         targets = list(map(near.__getitem__, texts))
         if not all([target.url for target in targets]):
@@ -145,48 +145,48 @@ class LinkJudge:
                 gathered.classes[target.rejected] += count
                 continue
             marked = marked or document.nofollow
-            place = gathered.add(target, kind, marked, self._verdicts[kind, marked], count)
+            row = gathered.add(target, kind, marked, self._verdicts[kind, marked], count)
             if self._keeps_anchors:
-                keep_anchor(gathered.anchors, place, document.anchors.get(text, ""))
+                keep_anchor(gathered.anchors, row, document.anchors.get(text, ""))
 
     def _close(self, url: str, depth: int, gathered: Gathered) -> Judged:
         targets, verdicts, classes = gathered.targets, gathered.verdicts, gathered.classes
         rules = self._find_rules(url, depth, gathered)
-        broken = [place for place, rule in enumerate(rules) if rule]
+        broken = [row for row, rule in enumerate(rules) if rule]
         rejected: dict[tuple[str, str], list] = {}
-        for place in broken:
-            if verdicts[place] == FOLLOWED:
-                verdicts[place] = TRAP if rules[place] in TRAPS else OUT_OF_SCOPE
-                count_rejected(rejected, rules[place], targets[place])
+        for row in broken:
+            if verdicts[row] == FOLLOWED:
+                verdicts[row] = TRAP if rules[row] in TRAPS else OUT_OF_SCOPE
+                count_rejected(rejected, rules[row], targets[row])
         for verdict in set(verdicts):
             classes[verdict] += verdicts.count(verdict)
         inside = [target.server for target in targets].count(server_of(url))
         columns = (
-            list(gathered.place),
+            list(gathered.rows),
             [target.key for target in targets],
             gathered.kinds,
             gathered.nofollow,
             [verdict == FOLLOWED for verdict in verdicts],
             gathered.anchors,
         )
-        if dropped := [place for place in broken if not self._keeps_all or rules[place] == PAGE_LINKS]:
+        if dropped := [row for row in broken if not self._keeps_all or rules[row] == PAGE_LINKS]:
             is_kept = [True] * len(targets)
-            for place in dropped:
-                is_kept[place] = False
+            for row in dropped:
+                is_kept[row] = False
             columns = tuple([list(compress(column, is_kept)) for column in columns])
         is_cut = trouble.PAGE_LINKS if PAGE_LINKS in rules else ""
         return Judged(*columns, classes, rejected, inside, len(targets) - inside, is_cut)
 
     def _find_rules(self, url: str, depth: int, gathered: Gathered) -> list[str]:
-        """The rule that rejects each target, or nothing; those of the page come after the target's own."""
+        """Per target the rule that rejects it, or nothing; rules about the target come before rules about the page."""
         rules = self._find_rules_but_size(url, depth, gathered.targets)
         if kinds_needed := self._requisites.kinds_from(url, depth):
-            for place, kinds in enumerate(gathered.kinds):
-                if kinds & kinds_needed and rules[place]:
-                    rules[place] = self._requisites.judge(gathered.targets[place].url, url, depth)
+            for row, kinds in enumerate(gathered.kinds):
+                if kinds & kinds_needed and rules[row]:
+                    rules[row] = self._requisites.judge(gathered.targets[row].url, url, depth)
         most_bytes = self._scope.page_links_max_bytes
-        if sum(map(len, gathered.place)) > most_bytes:
-            ends = accumulate(map(len, gathered.place))
+        if sum(map(len, gathered.rows)) > most_bytes:
+            ends = accumulate(map(len, gathered.rows))
             rules = [PAGE_LINKS if end > most_bytes else rule for rule, end in zip(rules, ends)]
         return rules
 
@@ -198,12 +198,12 @@ class LinkJudge:
         return [target.rejected for target in targets]
 
 
-def keep_anchor(anchors: list[str], place: int, words: str) -> None:
-    """The first words that a target stands under."""
-    if place == len(anchors):
+def keep_anchor(anchors: list[str], row: int, words: str) -> None:
+    """Keeps the first anchor text of a target that is not empty."""
+    if row == len(anchors):
         anchors.append(words)
     else:
-        anchors[place] = anchors[place] or words
+        anchors[row] = anchors[row] or words
 
 
 def count_rejected(rejected: dict[tuple[str, str], list], rule: str, target: Target) -> None:

@@ -39,10 +39,7 @@ class Server:
     new_requests: int = 0
     new_total_ms: int = 0
     robots_redirects: int = 0
-
-    @property
-    def sitemaps(self) -> list[str]:
-        return read_sitemaps(self.robots or b"")
+    sitemaps: list[str] | None = None  # that `robots` names; none where they are not read yet
 
     def fail(self, exchange: Exchange) -> None:
         self.failures += 1
@@ -54,6 +51,8 @@ class Server:
         if self.new_requests:
             self.mean_ms = min((self.mean_ms * self.requests + self.new_total_ms) // requests, COUNT_MAX)
         self.requests = min(requests, COUNT_MAX)
+        if self.sitemaps is None:
+            self.sitemaps = read_sitemaps(self.robots or b"")
 
 
 class Servers:
@@ -100,7 +99,9 @@ class Servers:
         if answer.text is not None:
             server.robots = answer.text
             server.robots_expires_at_ms = exchange.started_at_ms + round(self._config.robots_keep_s * 1000)
-            server.delay_ms = round(Rules(server.robots, self._config.agent, server.server).delay_s * 1000)
+            rules = Rules(server.robots, self._config.agent, server.server)
+            server.sitemaps = list(rules.sitemaps)
+            server.delay_ms = round(rules.delay_s * 1000)
 
     def table(self) -> pa.Table:
         """All servers, sorted by server_key, once the last exchange is noted."""

@@ -13,22 +13,22 @@ SUFFIXES = (".warc.zst", ".warc.gz")
 
 class PageFile(NamedTuple):
     path: Path
-    name: str  # below the folder that the tables' column `file` is relative to
-    description: dict | None  # bytes and checksum, where a manifest tells them
+    name: str  # relative to the folder of the pages, as in the tables' column `file`
+    description: dict | None  # bytes and checksum, where a manifest has them
 
     @property
     def size_bytes(self) -> int:
-        """0 where it is not there."""
+        """0 where the file is missing."""
         return self.path.stat().st_size if self.path.exists() else 0
 
     def check(self) -> None:
-        """Damaged unless the file is the one that its manifest describes."""
+        """Raises Damaged unless the file is the one that its manifest describes."""
         if self.description is not None:
             verify(self.path, self.description)
 
 
 def files_of_cycle(fetcher: Path) -> list[PageFile]:
-    """The files that the fetcher's manifest names, by name, whether they are there or not."""
+    """The files that the fetcher's manifest names, sorted by name; some may be missing."""
     return named_by(fetcher, read_input_manifest(fetcher))
 
 

@@ -1,6 +1,6 @@
-"""What a worker makes of records: the exchange that each ends, what its answer says, and its links, judged.
+"""What a worker makes of records: the exchange that each record ends, what its answer says, and its judged links.
 
-Nothing here depends on the order of records or on other pages, so that it does not matter which worker reads which.
+Nothing here depends on the order of records or on other pages, so it does not matter which worker reads which record.
 """
 
 from array import array
@@ -11,56 +11,54 @@ from contract.canonical import Canonical
 from contract.config import Config
 from contract.robots import read_answer
 from contract.robots_groups import read_sitemaps
-from contract.tables import ANSWERED, METADATA, UNKNOWN_DIGEST
+from contract.scope.requisites import Requisites
+from contract.scope.rules import Scope
+from contract.tables import ANSWERED, UNKNOWN_DIGEST
 from contract.trouble import join_words
 from contract.url import Keys
-from contract.warc import RECORD_MAX_BYTES, TIME_NAMES, HttpMessage, Record
+from contract.warc import RECORD_MAX_BYTES, HttpMessage, Record
 from stages.extractor.answer import AnswerReader, read_head
 from stages.extractor.charset import UTF_8
 from stages.extractor.document import SITEMAP, Document
 from stages.extractor.fingerprint import fingerprint
 from stages.extractor.link_judge import Judged, LinkJudge
+from stages.extractor.page_row import PageRow
 from stages.extractor.recorded_exchange import Exchange, read_exchange
-from stages.extractor.requisites import Requisites
-from stages.extractor.scope import Scope
 from stages.extractor.targets import Targets
 
 VALIDATOR_MAX_CHARACTERS = 1_000  # a longer ETag or Last-Modified is dropped: cut, it would never match
-URL_KEY = METADATA.get_field_index("url_key")
-DIGEST_MAX_CHARACTERS = 200  # of a SHA-512 in hexadecimal with its name, and more
+DIGEST_MAX_CHARACTERS = 200  # enough for the name and the hexadecimal digits of a SHA-512
 RETRY_AFTER = "retry-after"
-URLS_TOLD_MAX = 1 << 17  # keys whose texts a worker remembers to have told
+URLS_SENT_MAX = 1 << 17  # keys of URLs that a worker remembers to have sent
 
 
 class Page(NamedTuple):
     """What is kept of an answer."""
 
     key: int  # of its URL
-    metadata: tuple | None  # a row of MetadadosUrlsColetadas, but for `duplicate` and `fingerprint`; none of robots.txt
-    fingerprint: int
-    is_parsed: bool
+    row: PageRow | None  # none for a robots.txt
     decoded_bytes: int
-    links: int  # rows of Links that are this page's
+    links: int  # rows of Links that belong to this page
     classes: dict[str, int]
     rejected: dict[tuple[str, str], list]
 
 
 class Finding(NamedTuple):
-    """What one record tells: an exchange, without what nobody asks for any more, and the page, where it ends an
-    answered URL or is a robots.txt that names sitemaps."""
+    """What one record says: an exchange, without the parts that are not used later, and a page, where the record ends
+    an answered URL or is a robots.txt that names sitemaps."""
 
     exchange: Exchange
     page: Page | None
 
 
 class Links:
-    """Links of pages, one behind the other, as columns."""
+    """Links of pages, page after page, as columns."""
 
     def __init__(self):
         self.to_key, self.kinds = array("Q"), array("I")
         self.nofollow, self.followed = array("B"), array("B")
         self.anchors: list[str] = []
-        self.urls: dict[int, str] = {}  # key -> text, of targets that were not told before
+        self.urls: dict[int, str] = {}  # key -> text, of targets that were not sent before
 
     def extend(self, judged: Judged) -> None:
         self.to_key.extend(judged.keys)
@@ -75,8 +73,8 @@ class Result(NamedTuple):
 
     findings: list[Finding]
     links: Links
-    skipped: int  # records whose URL is none for us
-    damage: tuple | None  # of a record that is not whole: the arguments of Damaged; what came before it counts
+    skipped: int  # records whose URL has no canonical form
+    damage: tuple | None  # the arguments of Damaged, where a record is not whole; the records before it count
 
 
 class Reading:
@@ -91,11 +89,13 @@ class Reading:
         self._answers = AnswerReader(config)
         self._robots_max_bytes = config.fetcher.robots_max_bytes
         self._takes_fingerprints = config.extractor.near_duplicates
-        self._told: set[int] = set()
+        self._sent: set[int] = set()
 
     def take(self, record: Record, file: str, links: Links, poison: str = "", is_cut: bool = False) -> Finding | None:
-        """Reads the next record; NotCanonical where its URL is none for us. `poison` is why its document is not to be read; `is_cut`, that
-        not all of its block is there."""
+        """Reads the next record. Raises NotCanonical where its URL has no canonical form.
+
+        `poison` says why its document must not be read, if so; `is_cut`, that a part of its block is missing.
+        """
         exchange = read_exchange(record, is_plain_final=self._listed is None)
         if exchange is None:
             return None
@@ -108,15 +108,15 @@ class Reading:
         return Finding(exchange._replace(message=lighten(exchange.message)), page)
 
     def _take_robots(self, exchange: Exchange, links: Links) -> Page | None:
-        """The sitemaps that a robots.txt names are its links."""
+        """A robots.txt as a page: its links are the sitemaps that it names."""
         text = read_answer(exchange.url, 0, exchange.outcome, exchange.message, self._robots_max_bytes).text
         if not text or not (sitemaps := read_sitemaps(text)):
             return None
         document = Document(others={(SITEMAP, url, False): 1 for url in sitemaps})
         judged = self._judge.judge(exchange.url, 0, read_head(exchange.message)._replace(document=document))
         links.extend(judged)
-        self._tell_urls(judged, links)
-        return Page(self._keys.of(exchange.url), None, 0, False, 0, len(judged.keys), judged.classes, judged.rejected)
+        self._send_urls(judged, links)
+        return Page(self._keys.of(exchange.url), None, 0, len(judged.keys), judged.classes, judged.rejected)
 
     def _take_page(
         self, exchange: Exchange, record: Record, file: str, links: Links, poison: str, is_cut: bool
@@ -131,72 +131,69 @@ class Reading:
         depth = (self._listed.get(url) or 0) if self._listed is not None else 0
         judged = self._judge.judge(url, depth, answer)
         links.extend(judged)
-        self._tell_urls(judged, links)
+        self._send_urls(judged, links)
         document, times = answer.document, exchange.times_ms
         server = self._keys.server(exchange.server)
-        metadata = (
-            server.domain_key,
-            self._keys.of(url),
-            server.key,
-            url,
-            file,
-            record.offset,
-            record.length,
-            message.status,
-            answer.type,
-            answer.charset,
-            record.get("WARC-Payload-Digest")[:DIGEST_MAX_CHARACTERS],
-            digest_content(answer.content) if has_body else UNKNOWN_DIGEST,
-            exchange.started_at_ms,
-            *[times.get(name, 0) for name in TIME_NAMES],
-            len(message.body) + missing_bytes,
-            exchange.address,
-            validator(answer.etag),
-            validator(answer.last_modified),
-            self._resolve(answer.location, url),
-            bool(answer.reader),
-            answer.reader,
-            join_words(answer.trouble, judged.trouble),
-            document.title,
-            document.language,
-            self._resolve(document.canonical, url, document.base, answer.charset),
-            document.noindex,
-            document.nofollow,
-            judged.inside,
-            judged.outside,
+        row = PageRow(
+            domain_key=server.domain_key,
+            url_key=self._keys.of(url),
+            server_key=server.key,
+            url=url,
+            file=file,
+            offset=record.offset,
+            length=record.length,
+            status=message.status,
+            type=answer.type,
+            charset=answer.charset,
+            payload_digest=record.get("WARC-Payload-Digest")[:DIGEST_MAX_CHARACTERS],
+            content_digest=digest_content(answer.content) if has_body else UNKNOWN_DIGEST,
+            fetched_at_ms=exchange.started_at_ms,
+            waited_ms=times.get("waited", 0),
+            dns_ms=times.get("dns", 0),
+            connect_ms=times.get("connect", 0),
+            first_byte_ms=times.get("first_byte", 0),
+            total_ms=times.get("total", 0),
+            bytes=len(message.body) + missing_bytes,
+            address=exchange.address,
+            etag=validator(answer.etag),
+            last_modified=validator(answer.last_modified),
+            redirect_to=self._resolve(answer.location, url),
+            parsed=bool(answer.reader),
+            reader=answer.reader,
+            trouble=join_words(answer.trouble, judged.trouble),
+            title=document.title,
+            language=document.language,
+            canonical=self._resolve(document.canonical, url, document.base, answer.charset),
+            noindex=document.noindex,
+            nofollow=document.nofollow,
+            links_inside=judged.inside,
+            links_outside=judged.outside,
+            duplicate=False,
+            fingerprint=fingerprint(document.text) if self._takes_fingerprints else 0,
         )
-        mark = fingerprint(document.text) if self._takes_fingerprints else 0
-        return Page(
-            metadata[URL_KEY],
-            metadata,
-            mark,
-            bool(answer.reader),
-            len(answer.content),
-            len(judged.keys),
-            judged.classes,
-            judged.rejected,
-        )
+        return Page(row.url_key, row, len(answer.content), len(judged.keys), judged.classes, judged.rejected)
 
-    def _tell_urls(self, judged: Judged, links: Links) -> None:
-        told, urls = self._told, links.urls
-        if len(told) > URLS_TOLD_MAX:
-            told.clear()
-        if not told.issuperset(judged.keys):
-            urls |= {key: url for key, url in zip(judged.keys, judged.urls) if key not in told}
-            told.update(judged.keys)
+    def _send_urls(self, judged: Judged, links: Links) -> None:
+        """Adds the texts of URLs to `links` that this worker did not send before."""
+        sent, urls = self._sent, links.urls
+        if len(sent) > URLS_SENT_MAX:
+            sent.clear()
+        if not sent.issuperset(judged.keys):
+            urls |= {key: url for key, url in zip(judged.keys, judged.urls) if key not in sent}
+            sent.update(judged.keys)
 
     def _resolve(self, text: str | None, url: str, base: str | None = None, charset: str = UTF_8) -> str:
-        """Where a text of the answer for `url` leads, or nothing; `base` is what the document says that it is relative to."""
+        """The URL that a text in the answer for `url` leads to, or nothing; `base` is the document's <base href>."""
         return self._targets.find(text, self._targets.base_of(url, base), charset).url if text else ""
 
 
 def lighten(message: HttpMessage) -> HttpMessage:
-    """A message without its body, and of its headers the one that is asked for later."""
+    """A message without its body, and with Retry-After as its only header: nothing else is used later."""
     return HttpMessage(message.status, [(RETRY_AFTER, value) for value in message.values(RETRY_AFTER)], b"")
 
 
 def shorten_body(message: HttpMessage, most_bytes: int) -> HttpMessage:
-    """A message whose body gives at least `most_bytes` of content, if it has them, also where it is packed and does not get shorter by it."""
+    """A message with enough of its body to decode `most_bytes` of content, even if compression made it longer."""
     return message._replace(body=message.body[: 2 * most_bytes])
 
 

@@ -1,4 +1,4 @@
-"""What a WARC record tells of one exchange with a server: who was asked, when, and what came of it."""
+"""What a WARC record says about one exchange with a server: who was asked, when, and with which outcome."""
 
 from typing import NamedTuple
 
@@ -25,8 +25,8 @@ from contract.warc import (
 OUTCOMES = (ANSWERED, FAILED, REFUSED)
 REASON_MAX_CHARACTERS = 100
 ADDRESS_MAX_CHARACTERS = 100
-# Failures to learn whom to ask. They are the server's, though nobody was asked; any other failure without an address only
-# repeats why an earlier request failed, for a URL that was to be asked again and was not.
+# Failures to find the server's address. They count against the server, although no request was sent. Any other failure
+# without an address only repeats why an earlier request failed, for a URL that was due for another request.
 LOOK_UP_FAILURES = ("dns", "dns_timeout")
 _NO_MESSAGE = HttpMessage(0, [], b"")
 
@@ -39,7 +39,7 @@ class Exchange(NamedTuple):
     is_revisit: bool  # the answer is that of an earlier visit, and its body is stored there
     outcome: str
     reason: str
-    is_requested: bool  # somebody was asked, whether an answer came or not
+    is_requested: bool  # a request was sent, whether an answer came or not
     started_at_ms: int
     times_ms: dict[str, int]
     address: str
@@ -65,10 +65,10 @@ class Exchange(NamedTuple):
 
 
 def read_exchange(record: Record, *, is_plain_final: bool) -> Exchange | None:
-    """The exchange that a record ends; none where it ends none. NotCanonical where its URL, or that of the server
-    whose rules it holds, is none for us.
+    """The exchange that a record ends; none where it ends none.
 
-    Where `is_plain_final`, a response that somebody else's crawler wrote counts as final.
+    Raises NotCanonical where its URL, or that of the server whose rules it holds, has no canonical form. With
+    `is_plain_final`, a response that another crawler wrote counts as final.
     """
     if record.type not in (*ANSWERS, "metadata"):
         return None
@@ -80,9 +80,8 @@ def read_exchange(record: Record, *, is_plain_final: bool) -> Exchange | None:
     message = parse_response(record.block) if record.type != "metadata" else _NO_MESSAGE
     outcome, reason = record.get(OUTCOME), record.get(REASON)[:REASON_MAX_CHARACTERS]
     if outcome not in OUTCOMES:
-        is_bare = (
-            record.type == "revisit" and not record.block
-        )  # WARC 1.1 section 6.7 allows it: the answer was as before
+        # WARC 1.1 section 6.7 allows a revisit without a block: the answer was as before.
+        is_bare = record.type == "revisit" and not record.block
         outcome, reason = (ANSWERED, "") if is_bare else judge_status(message.status)
     return Exchange(
         url=url,
@@ -102,7 +101,7 @@ def read_exchange(record: Record, *, is_plain_final: bool) -> Exchange | None:
 
 
 def judge_status(status: int) -> tuple[str, str]:
-    """Outcome and reason of an answer whose record does not tell them, in the fetcher's words."""
+    """Outcome and reason of an answer whose record does not state them, in the fetcher's words."""
     if status == 0:
         return FAILED, "bad_http"
     if status == 429:

@@ -1,7 +1,8 @@
 """Where the texts of links lead: canonical URLs with their keys and the verdict of the scope, each found once.
 
-Links repeat over the pages of a site, so what is found is remembered: by URL, and by the folder of the page and the text
-of the link, but for the few texts that are relative to more than the folder. Most links are plain paths, which are joined without a parser.
+Links repeat over the pages of a site, so results are remembered: by URL, and by the folder of the page and the text of
+the link. The few texts that are relative to more than the folder are not remembered. Most links are plain paths, which
+are joined without a parser.
 """
 
 import re
@@ -11,24 +12,24 @@ from sys import intern
 from typing import NamedTuple
 
 from contract.canonical import Canonical
+from contract.scope.rules import Scope
 from contract.url import PLAIN, URL_MAX_BYTES, Keys, NotCanonical, canonicalise, server_of
 from stages.extractor.charset import UTF_8, to_page_query
 from stages.extractor.document import without_fragment
-from stages.extractor.scope import Scope
 
 URLS_REMEMBERED = 1 << 16
 TEXTS_REMEMBERED = 1 << 16  # of all folders together, the folders counted too
-TEXT_REMEMBERED_MAX_CHARACTERS = 500  # images in data: URLs would fill the memory ...
-URL_REMEMBERED_MAX_CHARACTERS = (
-    500  # ... and so would long bases; what a worker remembers must not decide which page fits into it
-)
+# Images in data: URLs would fill the memory, and so would long bases. What a worker remembers must not decide whether a
+# page fits into its memory.
+TEXT_REMEMBERED_MAX_CHARACTERS = 500
+URL_REMEMBERED_MAX_CHARACTERS = 500
 _UP = "../"
 _PLAIN = re.compile(rf"(?P<up>(?:\.\./)*)(?P<rest>/?[A-Za-z0-9_~-]{PLAIN})")
 
 
 @dataclass(slots=True)
 class Target:
-    """Where a text leads: a URL with the rule of the scope that it breaks, or no URL and the reason why."""
+    """Where a text leads: a URL and the rule of the scope that it breaks, or no URL and the reason."""
 
     url: str
     key: int
@@ -49,7 +50,7 @@ def base_at(url: str) -> Base:
 
 
 class Near(dict[str, Target]):
-    """Where texts without fragments lead from a page: what is remembered of its folder; on other texts Targets.find() is asked."""
+    """Where texts without fragments lead from a page: what is remembered of its folder, and else Targets.find()."""
 
     __slots__ = ("_targets", "_base", "_charset")
 
@@ -78,7 +79,7 @@ class Targets:
             return base_at(url)
 
     def near(self, base: Base, charset: str = UTF_8) -> Near:
-        """Where texts lead from a page of that base and encoding; it holds until the next page of the folder is asked for."""
+        """Where texts lead from a page of this base and encoding; valid until the next call for the same folder."""
         if self._remembered > TEXTS_REMEMBERED:
             self._near, self._remembered = {}, 0
         if base.folder not in self._near:
@@ -89,7 +90,7 @@ class Targets:
         return near
 
     def find(self, text: str, base: Base, charset: str) -> Target:
-        """Where the text of a link leads, in a page of that encoding."""
+        """Where the text of a link leads, in a page of this base and encoding."""
         text = without_fragment(text) if "#" in text else text
         plain = _PLAIN.fullmatch(text) if len(text) <= TEXT_REMEMBERED_MAX_CHARACTERS else None
         if plain is None:
@@ -119,7 +120,7 @@ class Targets:
             above = folder.rsplit("/", up + 1)[0] + "/" if up < folder.count("/") - root.count("/") else root
             near = self._near.get(above)
             if near is not None and (target := near.get(rest)) is not None:
-                return target  # the folder above knows it
+                return target  # found before, from the folder above
         url = above + rest if rest[0] != "/" else root + rest[1:]
         if len(url) > URL_MAX_BYTES:
             return self._find(plain[0], folder)
@@ -143,6 +144,5 @@ class Targets:
         return self._judged(url) if len(url) <= URL_REMEMBERED_MAX_CHARACTERS else self._judge_url(url)
 
     def _judge_url(self, url: str) -> Target:
-        return Target(
-            url, self._keys.of(url), intern(server_of(url)), self._scope.judge(url)
-        )  # interned: compared with each page's own
+        server = intern(server_of(url))  # interned because it is compared with the server of each page
+        return Target(url, self._keys.of(url), server, self._scope.judge(url))

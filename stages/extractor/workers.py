@@ -1,14 +1,16 @@
-"""Worker processes that read chunks of page files, each page under limits of time and memory, and that may die of one.
+"""Worker processes that read chunks of page files. Each page has limits of time and memory, and may end its worker.
 
-Theory. Workers are forked, so that they have the list and the configuration without being told. A worker gets chunks over a
-socket and sends back what they hold. Before each record it writes the record's offset into memory that it shares with us,
-and sets a timer of CPU time whose signal kills it: so a page that hangs inside a parser ends its worker like one that
-crashes it, and whoever finds the worker dead knows which page it was and why. That page is then poison: a new worker reads the chunk
-again, the poison's document excepted; where the record itself cannot be taken in, as one of a GB, only its head is read.
+Theory. Workers are forked, so they have the list and the configuration already. A worker gets chunks over a socket
+and sends back what they hold. Before each record it writes the record's offset into memory that it shares with its
+parent, and sets a timer of CPU time whose signal kills it. So a page that hangs a parser ends its worker just as a
+page that crashes it, and the parent knows which page it was and why the worker ended. That page is then poison: a new
+worker reads the chunk again without the poison's document. If even the record does not fit into memory, as one of a
+GB, only its head is read.
 
-A worker that was killed from outside (SIGKILL by the kernel's memory killer, SIGTERM by a person) proves nothing against its page:
-the chunk is read once more, and only who is killed over the same page twice has met poison. A signal of a process's own making
-(SIGSEGV, SIGPROF), or its exit, is proof at once. So, whatever the number of workers, and whoever dies, the results are the same.
+A worker that was killed from outside (SIGKILL by the kernel's memory killer, SIGTERM by a person) proves nothing
+against its page: the chunk is read once more, and only a page over which workers are killed twice is poison. A signal
+of a process's own making (SIGSEGV, SIGPROF), or its exit, is proof at once. So the results are the same for any
+number of workers, whichever of them die.
 """
 
 import ctypes
@@ -36,25 +38,24 @@ from stages.extractor.chunks import Chunk
 from stages.extractor.reading import Links, Reading, Result
 from storage.errors import Damaged
 
-QUEUED_CHUNKS = 2  # a worker has: one that it reads, and the next
-TELL_EVERY_S = 0.5  # while nothing comes
-KILLED = "killed"  # what a worker came to by somebody else's hand
+QUEUED_CHUNKS = 2  # per worker: the one that it reads, and the next
+PROGRESS_EVERY_S = 0.5  # while no result comes
+KILLED = "killed"  # the end of a worker that was killed from outside
 _OWN_SIGNALS = frozenset(
     (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS)
 )
 _FAILED, _OUT_OF_MEMORY = 1, 3  # exit codes of workers
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _M_TRIM_THRESHOLD = -1  # mallopt(3)
-TRIM_BYTES = (
-    64 << 20
-)  # memory of a page's tree is kept for the next page's, not given back: a quarter of the time to parse
+# Memory of a page's tree is kept for the next tree, not given back to the system: this saves a quarter of parsing time.
+TRIM_BYTES = 64 << 20
 COLLECT_EVERY_CHUNKS = 32  # some 2,000 pages
 _OFFSET = struct.Struct("<q")
 _NOWHERE = -1
 
 
 class Poison(NamedTuple):
-    """What reading a record came to: its document is not read again, or, where that was not enough, not even its block."""
+    """Why a worker ended over a record. Its document is not read again, and after a second end only its head."""
 
     reason: str
     is_head_only: bool
@@ -67,26 +68,26 @@ class Worker:
     def __init__(
         self, limits: Extractor, make_reading: Callable[[], Reading], others: list["Worker"], say: Callable[[str], None]
     ):
-        """OSError where the machine does not give what a worker needs."""
-        self.chunks: deque[tuple[int, Chunk]] = deque()  # those that it has, the one that it reads first
+        """Raises OSError where the machine lacks what a worker needs."""
+        self.chunks: deque[tuple[int, Chunk]] = deque()  # that it has; it reads the first one
         data_max_bytes = count_data_bytes() + limits.page_memory_max_bytes
-        self._place = mmap.mmap(-1, _OFFSET.size)  # shared with the child
-        self._place[:] = _OFFSET.pack(_NOWHERE)
+        self._shared_offset = mmap.mmap(-1, _OFFSET.size)  # shared with the child
+        self._shared_offset[:] = _OFFSET.pack(_NOWHERE)
         self.connection, theirs = Pipe()
         parent = os.getpid()
         self.process = os.fork()
         if not self.process:
-            gc.freeze()  # what came with the fork is not walked, so not copied, nor ended here: its threads are not ours
-            gc.disable()  # a page makes thousands of objects and no cycles; serve() looks for those now and then
+            gc.freeze()  # objects of the parent are not collected: not copied, nor ended without their threads
+            gc.disable()  # a page makes thousands of objects and no cycles; serve() collects now and then
             code = 0
             try:
                 for descriptor in (self.connection, *(other.connection for other in others)):
                     descriptor.close()  # else a worker that lives on keeps a dead one's socket open
                 leave_lock()  # else a crawl whose extractor was killed stays locked until its workers are gone too
                 set_bounds(parent, data_max_bytes)
-                serve(theirs, self._place, limits.page_max_s, make_reading())
+                serve(theirs, self._shared_offset, limits.page_max_s, make_reading())
             except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
-                pass  # whoever gave us work is gone
+                pass  # the parent is gone
             except MemoryError:
                 code = _OUT_OF_MEMORY
             except BaseException as error:
@@ -98,34 +99,34 @@ class Worker:
 
     @property
     def offset(self) -> int:
-        return _OFFSET.unpack(self._place)[0]
+        return _OFFSET.unpack(self._shared_offset)[0]
 
     def give(self, number: int, chunk: Chunk, poison: dict[int, Poison]) -> None:
         self.chunks.append((number, chunk))
         try:
             self.connection.send((chunk, poison))
         except OSError:
-            pass  # it is dead, which shows where its results are waited for
+            pass  # it is dead, which _wait() finds out
 
     def bury(self) -> tuple[str, int]:
-        """Waits for a worker that has ended; says what it came to, and its exit code, negative where a signal ended it."""
+        """Waits for a worker that has ended. Returns why it ended, and its exit code, negative after a signal."""
         self.connection.close()
-        os.kill(self.process, signal.SIGKILL)  # where it is dead already this changes nothing, also not what it died of
+        os.kill(self.process, signal.SIGKILL)  # changes nothing if it is dead already
         code = os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
-        self._place.close()
+        self._shared_offset.close()
         if code in (-signal.SIGPROF, _OUT_OF_MEMORY):
             return MEMORY if code == _OUT_OF_MEMORY else TIMEOUT, code
         return DIED if code >= 0 or -code in _OWN_SIGNALS else KILLED, code
 
 
 def count_data_bytes() -> int:
-    """What RLIMIT_DATA counts of this process now."""
+    """The bytes of this process that RLIMIT_DATA counts, now."""
     return int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
 
 
 def set_bounds(parent: int, data_max_bytes: int) -> None:
-    """What a worker may and may not. Its data are limited beyond what came with the fork; page files, which are mapped, do not count."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the one who gives us work
+    """Sets signals and limits of a worker. `data_max_bytes` includes what came with the fork, but no mapped files."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # its default is to end the process, also while a parser runs
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     # An orphan ends at once. The signal follows the thread that forked, which is the main one.
@@ -140,7 +141,7 @@ def set_bounds(parent: int, data_max_bytes: int) -> None:
     )
 
 
-def serve(connection: Connection, place: mmap.mmap, page_max_s: float, reading: Reading) -> None:
+def serve(connection: Connection, shared_offset: mmap.mmap, page_max_s: float, reading: Reading) -> None:
     """The life of a worker: chunks in, results out, until the socket is closed."""
     readers: dict[str, PageReader] = {}
     for number in count(1):
@@ -151,27 +152,32 @@ def serve(connection: Connection, place: mmap.mmap, page_max_s: float, reading: 
             if chunk.name not in readers:
                 readers.clear()  # files come one after another
                 readers[chunk.name] = PageReader(chunk.path)
-            result, heaviest = read_chunk(readers[chunk.name], chunk, poison, place, page_max_s, reading)
-            place[:] = _OFFSET.pack(heaviest)  # who is to blame where the result does not fit into memory
+            result, heaviest = read_chunk(readers[chunk.name], chunk, poison, shared_offset, page_max_s, reading)
+            shared_offset[:] = _OFFSET.pack(heaviest)  # the record to blame if the result does not fit into memory
         except Damaged as error:  # it was whole when it was cut
             result = Result([], Links(), 0, (error.path, error.what, error.offset))
         packed = pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
-        place[:] = _OFFSET.pack(_NOWHERE)
+        shared_offset[:] = _OFFSET.pack(_NOWHERE)
         connection.send_bytes(packed)
 
 
 def read_chunk(
-    reader: PageReader, chunk: Chunk, poison: dict[int, Poison], place: mmap.mmap, page_max_s: float, reading: Reading
+    reader: PageReader,
+    chunk: Chunk,
+    poison: dict[int, Poison],
+    shared_offset: mmap.mmap,
+    page_max_s: float,
+    reading: Reading,
 ) -> tuple[Result, int]:
-    """What the chunk holds, and the offset of the record that made most of its links."""
+    """What the chunk holds, and the offset of the record with the most links."""
     findings, links, skipped, damage = [], Links(), 0, None
     position, heaviest, most = chunk.start, _NOWHERE, 0
     try:
         while (position := reader.pass_extensions(position)) < chunk.end:
             signal.setitimer(
                 signal.ITIMER_PROF, page_max_s
-            )  # before the place: the old time must not end at the new one
-            place[:] = _OFFSET.pack(position)
+            )  # before the offset, so that the old timer blames no new record
+            shared_offset[:] = _OFFSET.pack(position)
             reason, is_head_only = poison.get(position, NO_POISON)
             try:
                 if is_head_only:
@@ -213,9 +219,9 @@ class Workers:
         self._limits = limits
         self._make_reading = make_reading
         self._say = say
-        self._on_wait = on_wait  # is called now and then while nothing comes
+        self._on_wait = on_wait  # is called now and then while no result comes
         self._poison: dict[int, dict[int, Poison]] = {}  # by the number of a chunk and the offset of a record
-        self._killed: set[tuple[int, int]] = set()  # where workers were killed from outside
+        self._killed: set[tuple[int, int]] = set()  # chunks and offsets at which workers were killed from outside
         self._workers: list[Worker] = []
 
     def read(self, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, Result]]:
@@ -244,10 +250,10 @@ class Workers:
                 next_number += 1
 
     def _wait(self) -> list[tuple[int, Result]]:
-        """Results that have come, from one worker or more; the dead are replaced."""
+        """Waits for results of at least one worker; replaces dead workers."""
         results = []
         by_connection = {worker.connection: worker for worker in self._workers}
-        while not (speaking := wait(by_connection, TELL_EVERY_S)):
+        while not (speaking := wait(by_connection, PROGRESS_EVERY_S)):
             self._on_wait()
         for connection in speaking:
             worker = by_connection[connection]
@@ -265,9 +271,9 @@ class Workers:
         try:
             self._workers.append(Worker(self._limits, self._make_reading, self._workers, self._say))
         except OSError as error:
-            place = f"{error.filename}: " if error.filename else ""
+            file = f"{error.filename}: " if error.filename else ""
             raise TryLater(
-                f"cannot start worker {len(self._workers) + 1}: {place}{error.strerror}; mend that, or set [extractor]"
+                f"cannot start worker {len(self._workers) + 1}: {file}{error.strerror}; mend that, or set [extractor]"
                 f" workers lower"
             ) from None
         return self._workers[-1]
@@ -276,34 +282,34 @@ class Workers:
         self._workers.remove(dead)
         offset, (end, code) = dead.offset, dead.bury()
         if not dead.chunks:
-            return  # and there are no more, for who is idle gets the next
+            return  # there are no more chunks: an idle worker would have got the next
         self._blame(*dead.chunks[0], offset, end, code)
         heir = self._hire()
         for number, chunk in dead.chunks:
             heir.give(number, chunk, self._poison.get(number, {}))
 
     def _blame(self, number: int, chunk: Chunk, offset: int, end: str, code: int) -> None:
-        """Decides what is not read again after a worker's end over a chunk."""
-        place = f"{chunk.name}: {f'the record at offset {offset}' if offset != _NOWHERE else f'what begins at offset {chunk.start}'}"
+        """Decides what is not read again after a worker ended over a chunk."""
+        at = f"the record at offset {offset}" if offset != _NOWHERE else f"the chunk at offset {chunk.start}"
+        where = f"{chunk.name}: {at}"
         if end == KILLED and (number, offset) not in self._killed:
             self._killed.add((number, offset))
-            self._say(f"{place}: its worker was killed; it is read once more")
+            self._say(f"{where}: its worker was killed; it is read once more")
             return
         known = self._poison.setdefault(number, {})
         if offset == _NOWHERE or (offset in known and known[offset].is_head_only):
             if end == KILLED:
                 raise TryLater(
-                    f"{place}: its worker was killed twice; if memory ran out, set [extractor] workers lower"
+                    f"{where}: its worker was killed twice; if memory ran out, set [extractor] workers lower"
                 )
+            limit = "page_max_s" if end == TIMEOUT else "page_memory_max_bytes"
             raise ColetorError(
-                f"{place} ended its worker ({end}, exit code {code}) where no document was read: a defect, or [extractor]"
-                f" {'page_max_s' if end == TIMEOUT else 'page_memory_max_bytes'} is too low"
+                f"{where} ended its worker ({end}, exit code {code}) where no document was read: a defect, or"
+                f" [extractor] {limit} is too low"
             )
         known[offset] = Poison(DIED if end == KILLED else end, offset in known)
-        self._say(
-            f"{place} ended its worker ({end}, exit code {code}); {'nothing but its head' if known[offset].is_head_only else 'its document'} is"
-            f" {'read' if known[offset].is_head_only else 'not read'}"
-        )
+        what = "nothing but its head is read" if known[offset].is_head_only else "its document is not read"
+        self._say(f"{where} ended its worker ({end}, exit code {code}); {what}")
 
     def close(self) -> None:
         while self._workers:

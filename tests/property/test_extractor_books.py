@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from contract import names
 from contract.canonical import Canonical
 from contract.config import LINK_KINDS, Config
+from contract.scope.rules import Scope
 from contract.tables import ANSWERED, FAILED, REFUSED
 from contract.trouble import BROKEN, UNDECODED
 from contract.url import NotCanonical, canonicalise
 from stages.extractor.answer import Answer
 from stages.extractor.link_judge import CLASSES
-from stages.extractor.scope import Scope
 from tests.extractor_lab import KEYS, PAGE, WarcFile, alone, configured, http, judge_answer, page_file, read_answer
 
 CONFIG = configured(

@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from contract.canonical import Canonical
 from contract.config import DOCUMENTS, LINK_KINDS, Config, Extractor, Url
+from contract.scope.rules import Scope
 from contract.trouble import DIED, MEANINGS, MEMORY, TIMEOUT, UNREADABLE
 from contract.url import NotCanonical, canonicalise
 from contract.warc import HttpMessage
 from stages.extractor.answer import AnswerReader
 from stages.extractor.charset import LABELS
 from stages.extractor.documents import html
-from stages.extractor.scope import Scope
 from stages.extractor.targets import Targets, base_at
 from tests.extractor_lab import KEYS, PAGE, judge_answer
 

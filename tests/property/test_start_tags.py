@@ -4,7 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.extractor.document import Document
-from stages.extractor.documents.html import Options, read_tree, take_plain
+from stages.extractor.documents.html import read_tree
+from stages.extractor.documents.html_elements import Options
+from stages.extractor.documents.html_plain import take_plain
 from stages.extractor.documents.start_tags import NotPlain, load_scan, read_plain
 
 load_scan()

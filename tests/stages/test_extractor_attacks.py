@@ -10,9 +10,9 @@ from contract import names
 from contract.canonical import Canonical
 from contract.config import Config, load
 from contract.errors import BadConfiguration
+from contract.scope.rules import Scope
 from stages.extractor import targets as targets_module
 from stages.extractor.documents import css, html
-from stages.extractor.scope import Scope
 from tests.extractor_lab import KEYS, WarcFile, alone, configured, http, judge_answer, page_file, read_answer
 
 ROOT = Path(__file__).resolve().parents[2]

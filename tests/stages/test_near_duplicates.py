@@ -14,7 +14,7 @@ import pytest
 
 from contract import names
 from contract.errors import EX_CONFIG, EX_DATAERR, EX_USAGE
-from contract.near_duplicates import find_clusters
+from examine.fingerprint_clusters import find_clusters
 from storage.publish import MANIFEST
 
 ROOT = Path(__file__).resolve().parent.parent.parent

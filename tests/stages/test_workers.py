@@ -23,7 +23,6 @@ from stages.extractor import chunks, reading, targets, workers
 from stages.extractor.__main__ import extract_pages
 from stages.extractor.chunks import cut_file
 from stages.extractor.documents import html
-from stages.extractor.extraction import TROUBLE
 from stages.extractor.reading import Reading
 from stages.extractor.workers import Workers
 from storage.frames import Gzip, Zstd, skippable, train_dictionary
@@ -358,13 +357,9 @@ def test_a_worker_that_is_killed_from_outside_changes_nothing(tmp_path, monkeypa
 def test_who_is_killed_twice_over_the_same_page_has_met_poison(tmp_path, monkeypatch):
     write_files(tmp_path, a__zst=plain_file(0, 5).data())
     found, told = killed_pool(tmp_path / "pages" / "a.warc.zst", with_workers(SMALL, 1), {1, 2, 3, 4}, monkeypatch)
-    assert [page.metadata[TROUBLE] for findings, *_ in found for _, page in findings] == [
-        "died",
-        "died",
-        "",
-        "",
-        "",
-    ] and len(told) == 4
+    assert [page.row.trouble for findings, *_ in found for _, page in findings] == ["died", "died", "", "", ""] and len(
+        told
+    ) == 4
 
 
 def test_all_workers_are_killed_at_once(tmp_path):
@@ -431,7 +426,7 @@ def test_a_machine_that_opens_no_more_files(tmp_path):
 
 def test_memory_does_not_grow_with_the_pages(tmp_path, monkeypatch):
     """What a worker remembers is full after the first part; two more of as many pages, all different, add next to nothing."""
-    for module, name in ((reading, "URLS_TOLD_MAX"), (targets, "URLS_REMEMBERED"), (targets, "TEXTS_REMEMBERED")):
+    for module, name in ((reading, "URLS_SENT_MAX"), (targets, "URLS_REMEMBERED"), (targets, "TEXTS_REMEMBERED")):
         monkeypatch.setattr(module, name, 2_000)
     files = []
     for part in range(3):

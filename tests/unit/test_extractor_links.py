@@ -6,6 +6,7 @@ import pytest
 
 from contract.config import LINK_KINDS, Config, from_tables
 from contract.errors import BadConfiguration
+from contract.scope.rules import RULES, TRAPS, Scope
 from stages.extractor.answer import Answer
 from stages.extractor.document import (
     ALTERNATE,
@@ -23,7 +24,6 @@ from stages.extractor.document import (
     Document,
 )
 from stages.extractor.link_judge import CLASSES, Judged
-from stages.extractor.scope import RULES, TRAPS, Scope
 from tests.extractor_lab import KEYS, configured, judge_answer
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from contract.canonical import Canonical
 from contract.config import LINK_KINDS, Config
+from contract.scope.rules import Scope
 from stages.extractor.document import Document
 from stages.extractor.documents import html as html_reader
-from stages.extractor.scope import Scope
 from stages.extractor.targets import Targets
 from tests.extractor_lab import KEYS, PAGE
 

@@ -6,7 +6,7 @@ import pytest
 
 from contract.config import Config, from_tables
 from contract.errors import BadConfiguration
-from stages.extractor.requisites import HOPS_MORE
+from contract.scope.requisites import HOPS_MORE
 from tests.extractor_lab import PAGE, judge_answer, read_answer
 
 KINDS = ("image", "style", "script", "media", "object", "frame")

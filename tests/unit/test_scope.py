@@ -9,9 +9,9 @@ import pytest
 from contract.config import Config, from_tables
 from contract.config import Scope as ScopeConfig
 from contract.errors import BadConfiguration
+from contract.scope.rules import OUT_OF_SCOPE, RULES, TRAPS, Scope
 from contract.surt import parse_surt, surt_of
 from contract.url import Keys, NotCanonical
-from stages.extractor.scope import OUT_OF_SCOPE, RULES, TRAPS, Scope
 
 TODAY = 2026
 KEYS = Keys(17)  # made once: reading the suffix list takes a tenth of a second
@@ -107,6 +107,25 @@ def test_rules_are_named_by_their_settings():
         "index_names",
     }
     assert [name for name in documented if not re.search(rf"^\| `{name}`", text, re.M)] == []
+
+
+@pytest.mark.parametrize(
+    "url, settings, rule",
+    [
+        ("http://a.org/p", {"reject_domains": ("a.org",)}, "reject_domains"),
+        ("http://www.a.org/p.jpg", {"reject_domains": ("A.org.",)}, "reject_domains"),
+        ("http://b.org/p.JPG?q", {"reject_domains": ("a.org",)}, "reject_extensions"),
+        ("http://b.org/map.xml.gz", {}, ""),
+        (
+            "http://b.org/p",
+            {"accept_suffixes": ("br",), "hops_max": 0, "reject_dynamic": True, "path_depth_max": 1},
+            "",
+        ),
+        ("http://b.org/2087/05/", {"reject_patterns": ("b",), "reject_surts": ("org,b,",)}, ""),
+    ],
+)
+def test_listed_urls_are_refused_by_two_rules_only(url, settings, rule):
+    assert scope(**settings).judge_listed(url) == rule
 
 
 def test_hops():

@@ -4,8 +4,10 @@ import time
 
 import pytest
 
-from stages.extractor.documents.html import Options, read, read_tree, take_plain
-from stages.extractor.documents.start_tags import TOLD_MAX, NotPlain, load_scan, read_plain
+from stages.extractor.documents.html import read, read_tree
+from stages.extractor.documents.html_elements import Options
+from stages.extractor.documents.html_plain import take_plain
+from stages.extractor.documents.start_tags import KEPT_MAX, NotPlain, load_scan, read_plain
 
 load_scan()
 
@@ -125,7 +127,7 @@ def test_plain(html, hrefs):
         '<a href="a\rb">t</a>',
         '<a href="a\nb">t</a>',
         '<a href="&unknown;">t</a>',
-        "<img src=x>" * (TOLD_MAX + 1),
+        "<img src=x>" * (KEPT_MAX + 1),
         '<a href="x&#00;y">t</a>',
         "<p" + "".join(f" a{number}" for number in range(1_500)) + "><a href=x>t</a>",
         "<div>" * 30_000 + "<a href=x>t</a>",

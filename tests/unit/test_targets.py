@@ -4,9 +4,9 @@ import pytest
 
 from contract.canonical import Canonical
 from contract.config import Config, Url
+from contract.scope.rules import Scope
 from contract.url import NotCanonical
 from stages.extractor import targets as targets_module
-from stages.extractor.scope import Scope
 from stages.extractor.targets import Target, Targets, base_at
 from tests.extractor_lab import KEYS, configured
 

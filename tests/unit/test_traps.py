@@ -4,7 +4,7 @@ from time import process_time
 
 import pytest
 
-from stages.extractor.traps import (
+from contract.scope.traps import (
     find_mark,
     goes_deeper,
     has_endless_labels,

@@ -18,7 +18,8 @@ _RELATIONS = {  # word of <link rel>: kind, the first that is found counts
     "sitemap": SITEMAP,
     "alternate": ALTERNATE,
 }
-# The HTML standard's shared declarative refresh steps: a time, a mark or blank, then the URL with or without url= and quotes.
+# The HTML standard's shared declarative refresh steps: a time, a mark or blank, then the URL, with url= and quotes or
+# without.
 _REFRESH = re.compile(
     r"""\s*+(?:[0-9]++|(?=\.))[0-9.]*+(?=[;,\s])\s*+[;,]?+\s*+(?:url\s*+=\s*+|(?!url\s*+=))(?:"([^"]*+)|'([^']*+)|(.++))""",
     re.IGNORECASE | re.DOTALL | re.ASCII,
@@ -31,9 +32,9 @@ def is_nofollow(attributes: dict[str, str | None]) -> bool:
 
 
 def is_get(attributes: dict[str, str | None]) -> bool:
-    """Whether a form, or the button that overrules it, is sent by GET; the form that a lone button belongs to is not looked up."""
+    """Whether a form, or the button that overrules it, is sent by GET. The form around a button is not looked up."""
     method = attributes.get("formmethod") or attributes.get("method") or ""
-    return method.lower() not in ("post", "dialog")  # what is no method means GET
+    return method.lower() not in ("post", "dialog")  # an unknown method means GET
 
 
 def language_of(attributes: dict[str, str | None]) -> str:
@@ -52,6 +53,6 @@ def relation_kind(rel: str) -> int:
 
 
 def refresh_target(content: str) -> str | None:
-    """Where a <meta http-equiv=refresh>, or the header Refresh, leads; none where it only asks for the same page again."""
+    """The target of a <meta http-equiv=refresh> or a header Refresh; none where it only reloads the same page."""
     found = _REFRESH.match(content)
     return found[found.lastindex].strip() or None if found else None

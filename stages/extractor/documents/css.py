@@ -1,8 +1,8 @@
 """Style sheets: @import, and url(...) of images and fonts.
 
-By a regular expression that knows the tokens of CSS Syntax (4) which matter here: comments, strings, url() and @import.
-tinycss2 is right in more corners, but makes an object a token: a 10 MB sheet of commas takes it 20 s and 1 GB, an
-ordinary one 7 s; this takes both in half a second.
+A regular expression knows the tokens of CSS Syntax (4) that matter here: comments, strings, url() and @import.
+tinycss2 is right in more rare cases, but makes one object per token: a 10 MB sheet of commas takes it 20 s and 1 GB, an
+ordinary one 7 s. This module reads both in half a second.
 """
 
 import re
@@ -14,7 +14,8 @@ from stages.extractor.document import IMAGE, STYLE, Document
 TYPES = ("text/css",)
 
 _COMMENT = r"/\*[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/)?"
-_STRING = r""""(?:[^"\\\n]|\\.)*+(?:"|(?=\n)|\Z)|'(?:[^'\\\n]|\\.)*+(?:'|(?=\n)|\Z)"""  # one that is not closed ends with its line
+# A string that is not closed ends with its line.
+_STRING = r""""(?:[^"\\\n]|\\.)*+(?:"|(?=\n)|\Z)|'(?:[^'\\\n]|\\.)*+(?:'|(?=\n)|\Z)"""
 _ADDRESS = rf"""url\(\s*+({_STRING}|(?:[^"'()\\\s]|\\.)++(?=\s*+(?:\)|\Z)))"""
 _TOKEN = re.compile(
     rf"{_COMMENT}|(?<![\w-]){_ADDRESS}|@import(?![\w-])(?:\s|{_COMMENT})*+(?:{_ADDRESS}|({_STRING}))"
@@ -26,7 +27,7 @@ _START = re.compile(rb'(?:\xef\xbb\xbf)?\s*+(?:@charset "|@import\s*+(?:url\(|["
 
 
 def looks_like(start: bytes) -> bool:
-    """Only where it begins with a rule that nothing else begins with: CSS has no magic."""
+    """Whether it begins with a rule that nothing else begins with: CSS has no magic number."""
     return _START.match(start) is not None
 
 
@@ -55,6 +56,6 @@ def unquote(token: str) -> str:
 
 def unescape(found: re.Match) -> str:
     if not found[1]:
-        return "" if found[2] in "\r\n\f" else found[2]  # an escaped end of line goes on with the string
+        return "" if found[2] in "\r\n\f" else found[2]  # the string continues after an escaped end of line
     number = int(found[1], 16)
     return chr(number) if 0 < number < 0xD800 or 0xDFFF < number <= 0x10FFFF else "\ufffd"

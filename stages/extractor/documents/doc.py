@@ -1,9 +1,9 @@
 """Word 97-2003, and Excel, PowerPoint and others of the compound file format: HYPERLINK fields, URLs in text, title.
 
-The streams are put together by olefile, which reads the format as its many writers write it; this is the one place that
-imports it. olefile trusts numbers that a hostile file may set to billions, so these are looked at first, and the
-properties, whose vectors it unpacks for ever, are read here. A file whose streams cannot be found (it was cut off, its
-tables are broken) is searched as it lies: most of its text is in one piece.
+olefile joins the streams; it reads the format as its many writers write it, and no other module imports it. It trusts
+numbers that a hostile file may set to billions, so this module checks them first. It unpacks vectors of properties
+without a bound, so this module reads the properties itself. If the streams cannot be found (the file was cut off, its
+tables are broken), the whole file is searched: most of its text is in one piece.
 """
 
 import codecs
@@ -39,12 +39,8 @@ _SECTOR_BITS = {(9, 6), (12, 6)}  # of sectors and of the small ones (MS-CFB 2.2
 _SUMMARY = "\x05SummaryInformation"
 _CODEPAGE, _TITLE = 1, 2  # properties of the summary (MS-OLEPS 3.1)
 _SHORT, _BYTES, _UTF_16 = 2, 30, 31  # types of properties: VT_I2, VT_LPSTR, VT_LPWSTR
-_NAMES_OF_SCHEMAS = (
-    "http://schemas.",
-    "http://purl.",
-    "http://ns.adobe.com/",
-    "http://www.w3.org/",
-)  # in the XML of pictures
+# In the XML of pictures.
+_NAMES_OF_SCHEMAS = ("http://schemas.", "http://purl.", "http://ns.adobe.com/", "http://www.w3.org/")
 
 
 def _wide(text: bytes) -> bytes:
@@ -52,7 +48,7 @@ def _wide(text: bytes) -> bytes:
     return b"".join(re.escape(text[at : at + 1]) + rb"\x00" for at in range(len(text)))
 
 
-# The instruction of a field: HYPERLINK "target". With a switch before the text (\l) it leads to a place in the same document.
+# The instruction of a field: HYPERLINK "target". With a switch before the text (\l) the target is in the same document.
 _FIELD = re.compile(rb'HYPERLINK[ ]{1,9}+"([^"\x00-\x1f]{1,4000}+)"')
 _WIDE_FIELD = re.compile(
     _wide(b"HYPERLINK") + rb'(?:[ ]\x00){1,9}"\x00((?:(?!["\x00-\x1f]\x00)[\x00-\xff]{2}){1,4000})"\x00'
@@ -71,7 +67,7 @@ def read(content: bytes, charset: str) -> Document:
     document = Document()
     try:
         streams = dict(read_streams(content, document)) if is_sound(content) else {}
-    except Exception:  # olefile raises of many kinds on broken tables
+    except Exception:  # olefile raises many kinds of exceptions on broken tables
         streams = {}
     if not streams:
         document.mark(BROKEN)
@@ -85,17 +81,19 @@ def is_sound(content: bytes) -> bool:
     """Whether the header's numbers fit the length of the file."""
     if not content.startswith(_MAGIC) or len(content) < 512:
         return False
-    counts = [struct.unpack_from("<I", content, place)[0] for place in (44, 64, 72)]  # sectors of FAT, mini FAT, DIFAT
+    counts = [
+        struct.unpack_from("<I", content, offset)[0] for offset in (44, 64, 72)
+    ]  # sectors of FAT, mini FAT, DIFAT
     return struct.unpack_from("<HH", content, 30) in _SECTOR_BITS and max(counts) <= len(content) // 512
 
 
 class CompoundFile(olefile.OleFileIO):
     def _check_duplicate_stream(self, first_sect: int, minifat: bool = False) -> None:
-        """Takes time in the square of the streams, and is only there to complain."""
+        """Overrides a check that is quadratic in the number of streams and only used to raise a clear error."""
 
 
 def read_streams(content: bytes, document: Document) -> Iterator[tuple[str, bytes]]:
-    """The streams at the root, by name; the document is marked where some are left out."""
+    """The streams at the root, by name. Marks the document if some are left out."""
     left = STREAMS_MAX_BYTES
     with CompoundFile(BytesIO(content)) as file:
         if file.root.size > len(content):
@@ -144,21 +142,21 @@ def title_of(summary: bytes) -> str:
     try:
         start = struct.unpack_from("<I", summary, 44)[0]
         count = struct.unpack_from("<I", summary, start + 4)[0]
-        places = dict(
+        offsets = dict(
             struct.unpack_from("<II", summary, start + 8 + 8 * number) for number in range(min(count, PROPERTIES_MAX))
         )
-        codec = codec_of(summary, start + places[_CODEPAGE]) if _CODEPAGE in places else "cp1252"
-        kind, length = struct.unpack_from("<II", summary, start + places[_TITLE])
+        codec = codec_of(summary, start + offsets[_CODEPAGE]) if _CODEPAGE in offsets else "cp1252"
+        kind, length = struct.unpack_from("<II", summary, start + offsets[_TITLE])
     except (struct.error, KeyError):
         return ""
-    text = start + places[_TITLE] + 8
+    text = start + offsets[_TITLE] + 8
     if kind == _UTF_16:
         return clean(summary[text : text + 2 * length].decode("utf-16-le", "replace"))
     return clean(summary[text : text + length].decode(codec, "replace")) if kind == _BYTES else ""
 
 
-def codec_of(summary: bytes, place: int) -> str:
-    kind, number = struct.unpack_from("<IH", summary, place)
+def codec_of(summary: bytes, offset: int) -> str:
+    kind, number = struct.unpack_from("<IH", summary, offset)
     name = (
         {65001: "utf-8", 1200: "utf-16-le", 10000: "mac-roman"}.get(number, f"cp{number}")
         if kind == _SHORT

@@ -1,4 +1,4 @@
-"""URLs inside URLs: where a redirector, a frame or an archive is asked for another page.
+"""URLs inside URLs: those of redirectors, frames and archives name another page.
 
 They stand as the value of a query parameter, percent-encoded once, or in the path, plain or percent-encoded.
 """

@@ -1,8 +1,8 @@
 """Feeds: RSS 0.9x, 1.0 and 2.0, and Atom.
 
-Read of them: the links of items and of the feed, enclosures and other media, what <atom:link> relates to, title and
-language. What an item holds as escaped HTML, or in CDATA, is text for XML and is not read: the page that the item links
-to has the same. Of xml:base only the root's counts.
+The reader takes the links of items and of the feed, enclosures and other media, targets of <atom:link>, title and
+language. It does not read the escaped HTML or CDATA of an item, which is text to XML: the page that the item links to
+has the same content. Only the root's xml:base counts.
 """
 
 from stages.extractor.document import ALTERNATE, CANONICAL, FEED, IMAGE, LINK, MEDIA, NEXT, A, Document, shorten
@@ -26,11 +26,8 @@ TYPES = (
     "text/rss",
     "text/atom+xml",
 )
-_RDF_FEEDS = (
-    b"http://purl.org/rss/",
-    b"http://purl.org/net/rss",
-    b"http://my.netscape.com/rdf/",
-)  # RSS 1.0, 1.1 and 0.90
+# RSS 1.0, 1.1 and 0.90.
+_RDF_FEEDS = (b"http://purl.org/rss/", b"http://purl.org/net/rss", b"http://my.netscape.com/rdf/")
 _WEB = ("http://", "https://")
 
 _ITEMS = frozenset(("item", "entry"))

@@ -1,7 +1,7 @@
 """JSON: the absolute URLs in its strings.
 
-It is read as text in which the escapes of slashes and characters are undone, not parsed: a quotation mark ends a URL in
-both, and text has no depth, no broken rest and no size that would matter.
+JSON is read as text in which the escapes of slashes and characters are undone. It is not parsed: a quotation mark
+ends a URL in text too, and in text nesting, damage and size do not matter.
 """
 
 import re
@@ -41,7 +41,7 @@ def read(content: bytes, charset: str) -> Document:
 
 
 def undo_escapes(text: str) -> str:
-    """The text without \\/ and \\u; other escapes stand for what ends a URL, and so does their backslash."""
+    """The text without \\/ and \\u. Other escapes, and their backslashes, end a URL."""
     plain = text.replace("\\/", "/")
     return _CHARACTERS.sub(decode_characters, plain) if "\\u" in plain else plain
 

@@ -1,9 +1,9 @@
-"""Reads XML as a stream of events, however broken or hostile; the one place that imports lxml.
+"""Reads XML as a stream of events, however broken or hostile; no other module imports lxml.
 
 The parser calls a Listener and builds no tree: a million nested tags cost what a million tags cost. It loads nothing,
-expands no entity in text, and goes on after errors as far as libxml2 can; what stands before the point where it cannot
-counts. Two errors are so common that they are mended first: an '&' that begins no reference is one of an address, and
-the references of HTML (&nbsp;, &eacute;), which RSS 0.91 has by a DTD that is not loaded, become their characters.
+expands no entity in text, and continues after errors as long as libxml2 can; what it read before counts. Two errors are
+so common that they are mended first: an '&' that begins no reference is taken as part of a URL, and the references of
+HTML (&nbsp;, &eacute;), which RSS 0.91 has from a DTD that is not loaded, become their characters.
 """
 
 import re
@@ -46,9 +46,9 @@ _XML = re.compile(rb"(?:[\s\0]++|\xef\xbb\xbf|\xff\xfe|\xfe\xff)*<\0?\?\0?x\0?m\
 
 
 class Listener:
-    """Hears of tags, text and instructions in the order of the document, and keeps what it learns in `document`.
+    """Gets tags, text and instructions in the order of the document, and keeps what they say in `document`.
 
-    `pieces` gathers text while a reader wants it; a reader ends that with `taken`.
+    `pieces` gathers text while a reader wants it; a reader ends that with taken().
     """
 
     def __init__(self):
@@ -56,7 +56,7 @@ class Listener:
         self.pieces: list[str] | None = None
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        """A tag '{namespace}name'; where its prefix was not declared, only its name. Attributes likewise."""
+        """Gets a tag as '{namespace}name', or as its name alone if its prefix was not declared; attributes likewise."""
 
     def data(self, text: str) -> None:
         if self.pieces is not None:
@@ -76,7 +76,7 @@ class Listener:
 
 
 def read_markup(content: bytes, charset: str, listener: Listener) -> Document:
-    """What the listener made of the document; never raises, and stops once there are LINKS_MAX links."""
+    """The document that the listener made. Never raises, and stops at LINKS_MAX links."""
     text = mend(to_utf_8(content, charset).lstrip(b" \t\r\n\f\v\0"))
     document = listener.document
     try:
@@ -88,10 +88,7 @@ def read_markup(content: bytes, charset: str, listener: Listener) -> Document:
                 break
         parser.close()
         is_damaged = bool(parser.feed_error_log.filter_from_fatals())
-    except (
-        etree.LxmlError,
-        UnicodeDecodeError,
-    ):  # nothing in it that could be read, or no more; the second of a reference to half a character
+    except (etree.LxmlError, UnicodeDecodeError):  # the second comes from a reference to half a character
         is_damaged = True
     if is_damaged and not document.trouble:
         document.mark(BROKEN)
@@ -111,13 +108,13 @@ def mend_reference(found: re.Match) -> bytes:
     return escape(character).encode() if character else found[0]
 
 
-@lru_cache(maxsize=4096)  # asked for every tag, and documents have few names
+@lru_cache(maxsize=4096)  # called for every tag, and documents have few names
 def local_name(tag: str) -> str:
     return tag.rpartition("}")[2]
 
 
 def address(text: str) -> str:
-    """The value of an attribute; where entities are not expanded libxml2 gives its '&' as a reference."""
+    """The value of an attribute. If entities are not expanded, libxml2 gives '&' as a reference."""
     return text.replace("&#38;", "&").strip() if "&#38;" in text else text.strip()
 
 

@@ -1,11 +1,11 @@
-"""Cuts a page before the place where its markup would cost the parser seconds or gigabytes.
+"""Cuts a page before the tag at which its markup would cost the parser seconds or gigabytes.
 
 Theory. The HTML standard's tree builder is not linear. For most tags it walks the stack of open elements, so a
 page of n nested <div> costs n^2 steps (100,000: 23 s). An attribute is compared with all others of its tag. And
 formatting elements that were never closed (<b id=1><b id=2>...) are made anew in every block that follows, so that
-a page of 59 KB can take 6 GB. Browsers bound the depth at 512; the parser that we use does not, and cannot be
-stopped half-way. So the three costs are estimated from the tags alone, in time linear in the page. Ordinary pages
-stay far below the bounds, and most are let through by their number of tags and how these begin.
+a page of 59 KB can take 6 GB. Browsers bound the depth at 512; our parser does not, and cannot be stopped half-way.
+So this module estimates the three costs from the tags alone, in time linear in the page. Ordinary pages stay far below
+the bounds. For most, the number of tags and their first letters are enough to see that.
 """
 
 import re
@@ -58,53 +58,37 @@ class Tags(NamedTuple):
     letters: np.ndarray  # u2, lower case
 
     def present(self) -> np.ndarray:
-        """For each pair of letters whether a tag begins so."""
+        """For each pair of letters whether a tag begins with it."""
         found = np.zeros(1 << 16, bool)
         found[self.letters] = True
         return found
 
 
 def letters_of(name: str) -> int:
-    """The number that stands in Tags.letters for tags that begin so."""
+    """The number in Tags.letters of tags that begin with these letters."""
     return int.from_bytes(name.encode("ascii").lower()[:2], "little") | LOWER << 8 | LOWER
 
 
 _MAY_FORMAT = np.zeros(1 << 16, bool)  # tags that may be formatting, by their first two letters
-_MAY_FORMAT[
-    [
-        letters_of(name)
-        for name in (
-            "bi",
-            "co",
-            "em",
-            "fo",
-            "no",
-            "sm",
-            "st",
-            "tt",
-            *(letter + end for letter in "bisu" for end in _ENDS),
-        )
-    ]
-] = True
-
-
+_MAY_FORMAT[[letters_of(name) for name in ("bi", "co", "em", "fo", "no", "sm", "st", "tt")]] = True
+_MAY_FORMAT[[letters_of(letter + end) for letter in "bisu" for end in _ENDS]] = True
 _IS_PARAGRAPH = np.zeros(1 << 16, bool)
 _IS_PARAGRAPH[[letters_of("p" + end) for end in _ENDS]] = True
 
 
 def find_tags(html: bytes) -> Tags:
     starts = np.flatnonzero(np.frombuffer(html, np.uint8) == ord("<"))
-    pairs = np.ndarray(len(html), "<u2", html + b"  ", offset=1, strides=(1,))  # the two bytes behind each place
+    pairs = np.ndarray(len(html), "<u2", html + b"  ", offset=1, strides=(1,))  # the two bytes behind each byte
     return Tags(starts, pairs[starts] | _LOWER_PAIR)
 
 
 def may_be_tangled(tags: int, longest_bytes: int, made: int) -> bool:
-    """Whether a page may be cut that has at most so many tags, things of so many bytes, and elements that are made anew."""
+    """Whether cut_tangled() may cut a page, given upper bounds of its tags, its longest tag, and elements made anew."""
     return longest_bytes > TAG_UNCHECKED_BYTES or tags > TAGS_SHALLOW or made > ELEMENTS_MAX
 
 
 def cut_tangled(html: bytes, tags: Tags) -> tuple[bytes, str]:
-    """The page, or what comes before the tag that would pass a bound; and of which kind that is."""
+    """The page up to the tag that would pass a bound, and the trouble; the whole page and nothing where none does."""
     starts = tags.starts
     end = crowded = crowded_tag(html, starts)
     if len(starts) > TAGS_UNCHECKED:
@@ -129,33 +113,32 @@ def crowded_tag(html: bytes, starts: np.ndarray) -> int:
         return len(html)
     for start in starts[gaps > TAG_UNCHECKED_BYTES].tolist():
         name = _NAME.match(html, start)
-        place = name.end() if name else len(html)
+        position = name.end() if name else len(html)
         for _ in range(ATTRIBUTES_MAX):
-            found = _ATTRIBUTE.match(html, place)
+            found = _ATTRIBUTE.match(html, position)
             if not found:
                 break
-            place = found.end()
+            position = found.end()
         else:
             return start
     return len(html)
 
 
 def formatting_bound(html: bytes, tags: Tags) -> int:
-    """At least as many elements as may be made anew, from counts of start and end tags by name; on arrays."""
+    """An upper bound of the elements that are made anew, from counts of start and end tags by name; on arrays."""
     is_end = tags.letters & 0xFF == ord("/")
     chosen = np.flatnonzero(is_end | _MAY_FORMAT[tags.letters])  # the others change no count
     is_end, starts = is_end[chosen], tags.starts[chosen]
     weights = np.append(chosen[1:], len(tags.starts)) - chosen  # tags up to the next of these
-    words = np.ndarray(len(html) + 1, "<u8", html + b" " * 8, strides=(1,))  # the eight bytes from each place on
+    words = np.ndarray(len(html) + 1, "<u8", html + b" " * 8, strides=(1,))  # the eight bytes from each byte on
     word = words[np.minimum(starts + 1 + is_end, len(html))] | _LOWER_WORD
     bound = 0
     for name in map(str.encode, FORMATTING_NAMES):
         named = is_named(word, name)
         if named.any():
             level = np.cumsum(np.where(is_end, -1, 1) * named)
-            bound += int(
-                ((level - np.minimum(np.minimum.accumulate(level), 0)) * weights).sum()
-            )  # an end tag with nothing to close counts not
+            unmatched = np.minimum(np.minimum.accumulate(level), 0)  # end tags with nothing to close do not count
+            bound += int(((level - unmatched) * weights).sum())
     return bound
 
 
@@ -169,7 +152,7 @@ def is_named(words: np.ndarray, name: bytes) -> np.ndarray:
 
 def formatting_limit(html: bytes, starts: np.ndarray) -> int:
     """Where open formatting elements, summed over the tags that may make them anew, pass ELEMENTS_MAX."""
-    places, counts = [0], [0]
+    positions, counts = [0], [0]
     alike: dict[tuple[bytes, bytes], int] = {}
     opened: dict[bytes, list[bytes]] = {}
     count = 0
@@ -188,9 +171,9 @@ def formatting_limit(html: bytes, starts: np.ndarray) -> int:
             alike[name, attributes] = same + 1
             same_name.append(attributes)
             count += 1
-        places.append(found.start())
+        positions.append(found.start())
         counts.append(count)
-    numbers = np.append(np.searchsorted(starts, places), len(starts))
+    numbers = np.append(np.searchsorted(starts, positions), len(starts))
     made = np.cumsum(np.array(counts) * np.diff(numbers))
     over = int(np.searchsorted(made, ELEMENTS_MAX, "right"))
     if over == len(made):
@@ -200,7 +183,10 @@ def formatting_limit(html: bytes, starts: np.ndarray) -> int:
 
 
 def depth_bound(letters: np.ndarray) -> int:
-    """At least as many elements as can be open at a time: between two open paragraphs lies another element, for one ends the other."""
+    """An upper bound of the elements that are open at a time.
+
+    Between two open paragraphs lies another element, because a paragraph ends the one before it.
+    """
     others = np.count_nonzero(~_IS_PARAGRAPH[letters] & (letters & 0xFF != ord("/")))
     return 2 * int(others) + 1
 
@@ -208,7 +194,7 @@ def depth_bound(letters: np.ndarray) -> int:
 def depth_limit(html: bytes) -> int:
     """Where open elements, summed over the tags that may walk them, pass STEPS_MAX."""
     opened: list[bytes] = []
-    scopes: list[int] = []  # places in `opened` of the elements that end tags do not reach beyond
+    scopes: list[int] = []  # indexes in `opened` of elements that end tags do not reach beyond
     steps = 0
     for found in _TAG.finditer(html):
         closes, name, empty = found.groups()
@@ -236,7 +222,7 @@ def depth_limit(html: bytes) -> int:
 
 
 def close(opened: list[bytes], scopes: list[int], name: bytes) -> None:
-    """An end tag takes the last open element of its name and all inside it away, unless it is out of reach."""
+    """An end tag closes the last open element of its name and all inside it, unless that is out of reach."""
     if name in _SCOPES:
         for number in range(len(scopes) - 1, max(len(scopes) - LOOK_BACK, 0) - 1, -1):
             if opened[scopes[number]] == name:
@@ -245,17 +231,17 @@ def close(opened: list[bytes], scopes: list[int], name: bytes) -> None:
                 return
         return
     floor = scopes[-1] + 1 if scopes else 0
-    for place in range(len(opened) - 1, max(len(opened) - LOOK_BACK, floor) - 1, -1):
-        if opened[place] == name:
-            del opened[place:]
+    for index in range(len(opened) - 1, max(len(opened) - LOOK_BACK, floor) - 1, -1):
+        if opened[index] == name:
+            del opened[index:]
             return
 
 
 def close_before(opened: list[bytes], names: frozenset[bytes], over: frozenset[bytes]) -> None:
-    """A start tag takes away the element of its own sort that it ends, which may hold only elements of `over`."""
-    for place in range(len(opened) - 1, max(len(opened) - LOOK_BACK, 0) - 1, -1):
-        if opened[place] in names:
-            del opened[place:]
+    """A start tag closes the last of the elements `names` if it holds only elements of `over`."""
+    for index in range(len(opened) - 1, max(len(opened) - LOOK_BACK, 0) - 1, -1):
+        if opened[index] in names:
+            del opened[index:]
             return
-        if opened[place] not in over:
+        if opened[index] not in over:
             return

@@ -1,10 +1,10 @@
-"""Office documents that are zip files of XML: DOCX, PPTX, XLSX, ODT, ODP, ODS and EPUB; their hyperlinks, title and text.
+"""Office documents that are zip files of XML: DOCX, PPTX, XLSX, ODT, ODP, ODS, EPUB; their hyperlinks, title and text.
 
-Read with zipfile and expat of the standard library. Nothing that the file says of its sizes is believed: what is
-unpacked, the elements and their depth have bounds of their own. A document type with declarations of its own is refused,
-as are entities: they are how small XML becomes large. Namespaces are not resolved (a long name would be copied for
-every element); the prefixes are those that all programs write. A file that was cut off has lost its directory, and is
-read by the headers of its entries.
+The module reads them with zipfile and expat of the standard library. It trusts no size that the file states: unpacked
+bytes, elements and depth have their own bounds. It refuses a document type with its own declarations, and entities,
+because these make small XML large. It does not resolve namespaces, because that copies a long name for every element;
+the prefixes are those that all programs write. A file that was cut off has lost its directory: then the module reads
+it by the headers of its entries.
 """
 
 import re
@@ -60,15 +60,11 @@ _FIRST_TYPES = (_OPEN_DOCUMENT.encode(), b"application/epub+zip")  # what an ent
 _LINKS_AND_TITLE = re.compile(r".*\.(?:rels|opf)|docProps/core\.xml|meta\.xml")
 _BODY = re.compile(r"content\.xml|word/document\.xml|ppt/slides/slide[0-9]+\.xml|xl/sharedStrings\.xml|.*\.x?html?")
 
-_LINKING = {
-    "a",
-    "area-rectangle",
-    "area-circle",
-    "area-polygon",
-    "event-listener",
-}  # elements whose xlink:href a click follows
+# Elements whose xlink:href a click follows.
+_LINKING = {"a", "area-rectangle", "area-circle", "area-polygon", "event-listener"}
 _BODIES = {"office:body", "body"}  # of ODF and XHTML; Office Open XML has its text in elements named t
 _BREAKS = {"br", "dd", "div", "dt", "h", "h1", "h2", "h3", "h4", "li", "p", "s", "si", "tab", "td", "th", "title", "tr"}
+_WEB = ("http://", "https://")
 _FIELD = re.compile(r'HYPERLINK\s++"([^"]++)"')
 
 
@@ -102,16 +98,14 @@ def unpack_parts(content: bytes, mark: Callable[[str], None]) -> Iterator[bytes]
     """
     try:
         file = zipfile.ZipFile(BytesIO(content))
-    except Exception:  # zipfile raises of many kinds on what is no zip file
+    except Exception:  # zipfile raises many kinds of exceptions where there is no zip file
         mark(BROKEN)
         yield from inflate_parts(content, mark)
         return
     unpacked_left, packed_left = UNPACKED_MAX_BYTES, len(content)
     with file:
         for info in in_order([(info.filename, info) for info in file.infolist()]):
-            packed_left -= (
-                info.compress_size
-            )  # more than there is: entries lie over each other, to be unpacked again and again
+            packed_left -= info.compress_size  # below 0: entries overlap, so that bytes would be unpacked repeatedly
             if unpacked_left <= 0 or packed_left < 0:
                 mark(READER_BOUND)
                 return
@@ -131,12 +125,12 @@ def unpack_parts(content: bytes, mark: Callable[[str], None]) -> Iterator[bytes]
 
 
 def inflate_parts(content: bytes, mark: Callable[[str], None]) -> Iterator[bytes]:
-    """The same of a file that was cut off: its entries by their own headers, the last one as far as it goes."""
-    places = [found.start() for found in islice(_ENTRY_SIGNATURE.finditer(content), ENTRIES_MAX)]
+    """The same for a file that was cut off: finds entries by their own headers; the last one may be incomplete."""
+    offsets = [found.start() for found in islice(_ENTRY_SIGNATURE.finditer(content), ENTRIES_MAX)]
     unpacked_left, packed_left = UNPACKED_MAX_BYTES, len(content)
-    for place in in_order([(name_at(content, place), place) for place in places]):
+    for offset in in_order([(name_at(content, offset), offset) for offset in offsets]):
         inflater, pieces = zlib.decompressobj(-zlib.MAX_WBITS), []
-        start = place + _ENTRY_HEADER_BYTES + number_at(content, place + 26) + number_at(content, place + 28)
+        start = offset + _ENTRY_HEADER_BYTES + number_at(content, offset + 26) + number_at(content, offset + 28)
         while not inflater.eof and start < len(content) and unpacked_left > 0 and packed_left > 0:
             packed = content[start : start + PIECE_BYTES]
             try:
@@ -155,13 +149,13 @@ def in_order(entries: list[tuple[str, object]]) -> list:
     return [entry for pattern in (_LINKS_AND_TITLE, _BODY) for name, entry in entries if pattern.fullmatch(name)]
 
 
-def name_at(content: bytes, place: int) -> str:
-    start = place + _ENTRY_HEADER_BYTES
-    return content[start : start + min(number_at(content, place + 26), NAME_MAX_BYTES)].decode("utf-8", "replace")
+def name_at(content: bytes, offset: int) -> str:
+    start = offset + _ENTRY_HEADER_BYTES
+    return content[start : start + min(number_at(content, offset + 26), NAME_MAX_BYTES)].decode("utf-8", "replace")
 
 
-def number_at(content: bytes, place: int) -> int:
-    return int.from_bytes(content[place : place + 2], "little")
+def number_at(content: bytes, offset: int) -> int:
+    return int.from_bytes(content[offset : offset + 2], "little")
 
 
 class Stop(Exception):
@@ -185,10 +179,10 @@ class PartReader:
         return " ".join("".join(self._texts).split())
 
     def read_part(self, part: bytes) -> bool:
-        """Reads as far as the XML is well-formed; False where a bound is passed and no more parts are wanted."""
+        """Reads as far as the XML is well-formed. False: a bound is passed, and no more parts are wanted."""
         self._depth = self._in_text = 0
         self._title = None
-        # What the part declares is not asked: Python would look for a codec of any name.
+        # The part's own declaration is ignored: Python would look for a codec of any name.
         parser = expat.ParserCreate("utf-16" if part.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8")
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = refuse_declarations
@@ -258,11 +252,9 @@ class PartReader:
 
     def _add_href(self, of_open_document: str | None, of_book: str | None) -> None:
         if of_open_document is not None:
-            # An ODF file is a folder to its relative links (ODF 1.2 part 3, 3.7): what lies beside it begins with '../'.
+            # To its relative links an ODF file is a folder (ODF 1.2 part 3, 3.7): '../' leads to files beside it.
             self._add(of_open_document.removeprefix("../"))
-        elif of_book is not None and of_book.startswith(
-            ("http://", "https://")
-        ):  # others lead to the book's own chapters
+        elif of_book is not None and of_book.startswith(_WEB):  # other links lead to chapters of the same book
             self._add(of_book)
 
     def _add(self, text: str) -> None:

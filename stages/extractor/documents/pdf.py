@@ -1,7 +1,7 @@
-"""PDF: link annotations, URLs in the text of pages, title and text, read with pdfium; the one place that imports pypdfium2.
+"""PDF: link annotations, URLs in the text of pages, title and text.
 
-pdfium is the reader of Chromium, kept and fuzzed with it. A document that it cannot open (cut off, broken beyond repair,
-locked by a password) is empty.
+The reader is pdfium, which is maintained and fuzzed as a part of Chromium; no other module imports pypdfium2. A
+document that it cannot open (cut off, broken beyond repair, locked by a password) counts as empty.
 """
 
 import ctypes
@@ -13,10 +13,9 @@ from stages.extractor.document import DOCUMENT, TEXT, Document, shorten
 
 TYPES = ("application/pdf", "application/x-pdf", "application/acrobat", "text/pdf")
 PAGES_MAX = 1_000  # the rest of a book seldom leads elsewhere
-TEXT_MAX_CHARACTERS = (
-    4_000_000  # of all pages: a thousand full ones; a character costs about 0.7 us, its page's layout included
-)
-ANNOTATIONS_MAX = 100_000  # looked at, of all pages
+# Of all pages: a thousand full ones. A character costs about 0.7 us, the layout of its page included.
+TEXT_MAX_CHARACTERS = 4_000_000
+ANNOTATIONS_MAX = 100_000  # examined, of all pages
 LINKS_MAX = 10_000
 LINK_MAX_BYTES = 8_000
 TITLE_MAX_BYTES = 4_096
@@ -78,8 +77,8 @@ class Reading:
         self._document.text = "\n".join(self._texts)
 
     def _read_annotations(self, page) -> None:
-        place, link = ctypes.c_int(0), pdfium.FPDF_LINK()
-        while self._annotations_left > 0 and pdfium.FPDFLink_Enumerate(page, place, link):
+        position, link = ctypes.c_int(0), pdfium.FPDF_LINK()
+        while self._annotations_left > 0 and pdfium.FPDFLink_Enumerate(page, position, link):
             self._annotations_left -= 1
             action = pdfium.FPDFLink_GetAction(link)
             if action and pdfium.FPDFAction_GetType(action) == pdfium.PDFACTION_URI:

@@ -1,7 +1,7 @@
 """Sitemaps (sitemaps.org): lists of a site's pages and of other sitemaps, plain or gzip.
 
-Read of them: <loc>, alternates in other languages (<xhtml:link>), images and videos. Sitemaps that are plain text, one
-URL a line, are text for us.
+The reader takes <loc>, alternates in other languages (<xhtml:link>), images and videos. Sitemaps in plain text, one URL
+per line, are read as text.
 """
 
 from contract.body import decompress_members
@@ -15,12 +15,8 @@ ROOTS = ("urlset", "sitemapindex")
 CONTENT_MAX_BYTES = 50 << 20  # what the protocol allows, not compressed
 START_BYTES = 1024
 _GZIP, _GZIP_MAGIC = 31, b"\x1f\x8b\x08"  # zlib's number for 'gzip wrapper'
-_KINDS = {
-    "loc": SITEMAP,
-    "content_loc": MEDIA,
-    "player_loc": MEDIA,
-    "thumbnail_loc": IMAGE,
-}  # of elements whose text is a link
+# Kinds of elements whose text is a link.
+_KINDS = {"loc": SITEMAP, "content_loc": MEDIA, "player_loc": MEDIA, "thumbnail_loc": IMAGE}
 
 
 def looks_like(start: bytes) -> bool:
@@ -28,7 +24,7 @@ def looks_like(start: bytes) -> bool:
 
 
 def read(content: bytes, charset: str) -> Document:
-    """The links of a sitemap; of a gzip that holds none, nothing."""
+    """The links of a sitemap; an empty document for a gzip file that holds no sitemap."""
     trouble = ""
     if content.startswith(_GZIP_MAGIC):
         if not looks_like(content[:START_BYTES]):

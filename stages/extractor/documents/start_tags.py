@@ -1,15 +1,20 @@
-"""Finds the start tags of a page without building its tree, which takes eight times as long; for pages in plain markup, which most are.
+"""Finds the start tags of a page in plain markup without its tree, in an eighth of the time. Most pages are plain.
 
-Theory. What a tree adds to the tags of a page is which of them count: its builder drops some (a form within a form, a cell outside of
-tables), makes others twice (a link that is still open where its paragraph ends), and tells the tokeniser which elements hold no markup.
-A page is plain where nothing of that can matter. Its tags are of known names; it has no template, frame set or formula, and in drawings and
-<select> nothing but shapes, words and options; between <a href> and </a> stand only text, images and inline elements that are closed there, or,
-where no paragraph is open, blocks of them: as the first thing in a <div>, which has ended paragraphs, or behind another such link. Its scripts
-and attributes are spelt so that there is one way to read them. Anything else, and be it an unusual character reference, is NotPlain: then the
-tree is built. That both ways agree is what tests/property/test_start_tags.py shows, but for the order of links in tables that hold other things
-than cells: a tree has those first.
+Theory. A tree decides which tags of a page count. Its builder drops some (a form within a form, a cell outside of
+tables), makes others twice (a link that is still open where its paragraph ends), and decides which elements hold no
+markup. A page is plain where none of this can matter:
+- All its tags have known names. It has no template, frame set or formula. Drawings and <select> hold nothing but
+  shapes, words and options.
+- Between <a href> and </a> stand only text, images, and inline elements that are closed there. Blocks of them may
+  stand there too where no paragraph is open: as the first thing in a <div>, which has ended paragraphs, or behind
+  another such link.
+- There is only one way to read its scripts and attributes as they are spelt.
+Any other page, even one with an unusual character reference, is NotPlain, and its tree is built. Both ways agree
+(tests/property/test_start_tags.py), except for the order of links in tables that hold more than cells: a tree has
+those links first.
 
-The walk itself is compiled (tag_scan.py). Loading it takes as long as the trees of some two hundred pages, so load_scan() is called where there are more; until then no page is plain.
+The loop itself is compiled (tag_scan.py). Loading it takes as long as the trees of some two hundred pages. So
+load_scan() is called where there are more pages; before that, no page is plain.
 """
 
 import re
@@ -21,18 +26,20 @@ import numpy as np
 from stages.extractor.document import without_fragment
 from stages.extractor.documents.nesting import FORMATTING_NAMES, cut_tangled, find_tags, may_be_tangled
 
-TOLD_MAX = 1 << 14  # tags of a page; one with more gets its tree
+KEPT_MAX = 1 << 14  # tags per page; a page with more gets its tree
 TEXT_MAX_BYTES = 1 << 14  # of a title, likewise: each of its references costs a microsecond here
 
 _NAMES = {  # bits of tag_scan.py: names of elements
-    "SILENT": "span p pre li div dt dd dl del dfn details code td tr th tt table tbody thead tfoot time br b big button blockquote em strong sub sup small "
-    "samp section s strike summary ul u i ins h1 h2 h3 h4 h5 h6 hr header head caption colgroup col cite center ol nav noscript main mark "
-    "label legend kbd var abbr acronym article aside address font footer figure figcaption fieldset wbr q",
+    "SILENT": "span p pre li div dt dd dl del dfn details code td tr th tt table tbody thead tfoot time br b big "
+    "button blockquote em strong sub sup small samp section s strike summary ul u i ins h1 h2 h3 h4 h5 h6 hr header "
+    "head caption colgroup col cite center ol nav noscript main mark label legend kbd var abbr acronym article aside "
+    "address font footer figure figcaption fieldset wbr q",
     "INLINE": "code span em strong b i tt small sub sup cite var kbd samp u font abbr acronym label",
     "BLOCK": "div p h1 h2 h3 h4 h5 h6",
     "DIV": "div",
     "VOID": "img br wbr",
-    "TOLD": "meta link img html body base input form area embed object video audio source track bgsound script style title textarea",
+    "KEPT": "meta link img html body base input form area embed object video audio source track bgsound script style "
+    "title textarea",
     "RAW": "script style title textarea",
     "SCRIPT": "script",
     "ONCE": "html body title base",
@@ -62,9 +69,8 @@ class PlainPage(NamedTuple):
     hrefs: list[str]  # of <a href>, without fragments
     nofollow: list[bool]  # whether each is marked so
     title: bytes  # the source of its text
-    tags: list[
-        tuple[bytes, bytes]
-    ]  # others, which may have links or say something of the page: name, source of the attributes
+    # Other tags, which may have links or say something about the page: name, source of the attributes.
+    tags: list[tuple[bytes, bytes]]
 
 
 def refuse(html: bytes) -> PlainPage:
@@ -75,12 +81,12 @@ _read: Callable[[bytes], PlainPage] = refuse  # until load_scan()
 
 
 def read_plain(html: bytes) -> PlainPage:
-    """The start tags of a page in UTF-8, in their order; NotPlain where they may not tell what its tree would."""
+    """The start tags of a page in UTF-8, in their order. Raises NotPlain where its tree may say something else."""
     return _read(html)
 
 
 def load_scan() -> None:
-    """From now on, here and in processes forked from here, pages may be plain."""
+    """Loads the compiled loop: from now on, in this process and in forks of it, pages may be plain."""
     global _read
     if _read is refuse:
         _read = make_reader()
@@ -100,21 +106,21 @@ def make_reader() -> Callable[[bytes], PlainPage]:
         numbers[number % slots], name_of[number % slots] = number, name.encode()
         kinds[number % slots] = sum(getattr(tag_scan, bit) for bit, group in _NAMES.items() if name in group.split())
     title_slot, no_link = tag_scan.number_of("title") % slots, tag_scan.NO_LINK
-    told = np.empty((TOLD_MAX, tag_scan.TOLD_WIDTH), np.int32)
+    kept = np.empty((KEPT_MAX, tag_scan.KEPT_WIDTH), np.int32)
     levels, seen = np.empty(slots, np.int64), np.empty(slots, np.uint8)
     open_names, figures = np.empty(tag_scan.OPEN_MAX, np.int64), np.zeros(tag_scan.FIGURES, np.int64)
 
     def read(html: bytes) -> PlainPage:
         hrefs = np.empty(len(html), np.uint8)
         links = tag_scan.scan(
-            np.frombuffer(html, np.uint8), numbers, kinds, hrefs, told, levels, seen, open_names, figures
+            np.frombuffer(html, np.uint8), numbers, kinds, hrefs, kept, levels, seen, open_names, figures
         )
         length, rows, *bounded = figures.tolist()
         is_plain = links != tag_scan.NOT_PLAIN and b"\0" not in html
         if not is_plain or may_be_tangled(*bounded) and cut_tangled(html, find_tags(html))[1]:
             raise NotPlain
         nofollow, tags, title = [False] * links, [], b""
-        for slot, link, begin, end, content, content_end in told[:rows].tolist():
+        for slot, link, begin, end, content, content_end in kept[:rows].tolist():
             if link != no_link:
                 nofollow[link] = is_nofollow(html[begin:end])
             elif slot == title_slot:
@@ -136,7 +142,7 @@ def read_attributes(source: bytes) -> dict[str, str]:
 
 def is_nofollow(source: bytes) -> bool:
     """Whether the attributes of a link say so."""
-    may_be = b"nofollow" in source.lower() or b"&#" in source  # to read attributes takes longer
+    may_be = b"nofollow" in source.lower() or b"&#" in source  # faster than reading the attributes
     return may_be and "nofollow" in read_attributes(source).get("rel", "").lower().split()
 
 
@@ -158,7 +164,7 @@ def decode_value(text: str) -> str:
 
 
 def decode_text(text: bytes) -> str:
-    """The text of an element, but for how its lines end."""
+    """The text of an element, except for the form of its line ends."""
     if len(text) > TEXT_MAX_BYTES:
         raise NotPlain
     if b"&" in text and any(found["parameter"] for found in _REFERENCE.finditer(text.decode())):

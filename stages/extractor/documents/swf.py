@@ -1,8 +1,8 @@
 """Flash (SWF): where its buttons and scripts lead, and URLs in the constants of its scripts.
 
-No library for it is kept any more, so the format is read here (SWF File Format Specification 19): a header, packed or not,
-then tags. Of tags with actions the GetURL actions are taken, which name their target outright, and URLs among the
-constants; of tags with ActionScript 3 the URLs among the strings of its constant pool.
+No library for this format is maintained any more, so this module reads it (SWF File Format Specification 19): a header,
+then tags, compressed or not. In tags with actions it takes the targets of GetURL actions and the URLs among the
+constants. In tags with ActionScript 3 it takes the URLs among the strings of the constant pool.
 """
 
 import lzma
@@ -33,12 +33,8 @@ _WITH_STRINGS = {72, 82}  # DoABC
 _GET_URL = re.compile(rb"\x83([\x00-\xff][\x00-\x0f])(?=[!-~])")
 _URL = re.compile(rb"https?://[^\x00-\x20\x7f\"'<>\\^`{|}]{1,4000}+")
 _INSIDE_STRINGS = b" \"'=(>"  # before a URL that is not the whole string
-_NO_LINKS = (
-    "fscommand:",
-    "javascript:",
-    "http://adobe.com/as3/",
-    "http://www.adobe.com/2006/",
-)  # commands and names of namespaces
+# Commands and names of namespaces.
+_NO_LINKS = ("fscommand:", "javascript:", "http://adobe.com/as3/", "http://www.adobe.com/2006/")
 
 
 def looks_like(start: bytes) -> bool:
@@ -64,7 +60,7 @@ def read(content: bytes, charset: str) -> Document:
 
 
 def unpack(content: bytes) -> tuple[bytes, str]:
-    """What follows the header; where the packed data breaks off or is broken, what came before, and that trouble."""
+    """What follows the header, unpacked, and the trouble; where the data ends early or is broken, what came before."""
     packed, length = content[_HEADER_BYTES:], number_at(content, 4) - _HEADER_BYTES
     if content.startswith(b"CWS"):
         return inflate(zlib.decompressobj(), packed, length)
@@ -77,7 +73,7 @@ def unpack(content: bytes) -> tuple[bytes, str]:
 
 
 def inflate(decompressor, packed: bytes, length: int) -> tuple[bytes, str]:
-    """What the packed data hold, which the header says is so long: not all have a mark at their end."""
+    """The unpacked data and the trouble. `length` is what the header states: not all streams have an end mark."""
     pieces, left = [], UNPACKED_MAX_BYTES
     for start in range(0, len(packed), PIECE_BYTES):
         try:
@@ -92,29 +88,29 @@ def inflate(decompressor, packed: bytes, length: int) -> tuple[bytes, str]:
 
 
 def iterate_tags(body: bytes, document: Document) -> Iterator[tuple[int, bytes]]:
-    """Tags that may hold links, with their codes; those inside of sprites too.
+    """Tags that may hold links, with their codes; tags inside of sprites too.
 
-    The document is marked where it has more tags, or ends inside of one.
+    Marks the document where it has more than TAGS_MAX tags, or ends inside of one.
     """
     # The size of the stage: 5 bits that say how many bits each of 4 numbers has; then rate and count of frames.
-    place = (5 + 4 * (body[0] >> 3) + 7) // 8 + 4 if body else 0
+    offset = (5 + 4 * (body[0] >> 3) + 7) // 8 + 4 if body else 0
     for _ in range(TAGS_MAX):
-        if place + 2 > len(body):
-            if place > len(body) and not document.trouble:
+        if offset + 2 > len(body):
+            if offset > len(body) and not document.trouble:
                 document.mark(BROKEN)
             return
-        head = int.from_bytes(body[place : place + 2], "little")
+        head = int.from_bytes(body[offset : offset + 2], "little")
         code, length = head >> 6, head & 0x3F
-        place += 2
+        offset += 2
         if length == 0x3F:
-            length = number_at(body, place)
-            place += 4
+            length = number_at(body, offset)
+            offset += 4
         if code == _SPRITE:
-            place += _SPRITE_HEADER_BYTES
+            offset += _SPRITE_HEADER_BYTES
             continue
         if code in _WITH_ACTIONS or code in _WITH_STRINGS:
-            yield code, body[place : place + length]
-        place += length
+            yield code, body[offset : offset + length]
+        offset += length
     document.mark(READER_BOUND)
 
 
@@ -135,12 +131,12 @@ def urls_of(code: int, tag: bytes) -> Iterator[bytes]:
             yield found[0]
 
 
-def length_before(tag: bytes, place: int) -> int | None:
-    """The length before a string, 7 bits a byte, low ones first: what follows it is the next one's; none where there is none."""
-    before = tag[max(place - 2, 0) : place].rjust(2, b"\0")
+def length_before(tag: bytes, offset: int) -> int | None:
+    """The length that stands before a string, 7 bits per byte, low bits first; none where there is no length."""
+    before = tag[max(offset - 2, 0) : offset].rjust(2, b"\0")
     length = before[0] & 0x7F | before[1] << 7 if before[0] >= 0x80 else before[1]
     return length if len(b"http://a") <= length < 1 << 14 and before[1] not in _INSIDE_STRINGS else None
 
 
-def number_at(content: bytes, place: int) -> int:
-    return int.from_bytes(content[place : place + 4], "little")
+def number_at(content: bytes, offset: int) -> int:
+    return int.from_bytes(content[offset : offset + 4], "little")

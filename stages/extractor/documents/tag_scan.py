@@ -1,7 +1,8 @@
-"""Walks over the markup of a page once, compiled: links and telling tags in their order, or the verdict that only a tree can tell.
+"""The compiled loop over the markup of a page: finds links and kept tags in their order, or says that a tree is needed.
 
-What is plain, and why, says start_tags.py, which hands over the names. A name is a number: letters and digits, small and capital alike, are
-digits of base 37, so that no two names of up to NAME_MAX characters are the same; a table whose length keeps them apart holds what each is.
+start_tags.py defines which pages are plain, and gives the names of elements. A name is a number: letters, of either
+case, and digits are digits of base 37, so no two names of up to NAME_MAX characters have the same number. A hash table
+without collisions holds the kind of each name.
 """
 
 import numpy as np
@@ -11,21 +12,21 @@ from storage.compiled import compiled, find_byte
 NAME_MAX = 12  # 37^12 < 2^63
 OPEN_MAX = 32  # elements inside of a link
 
-# What an element is: bits. What is none of these is unknown, and no page that holds it is plain.
+# Kinds of elements, as bits. An element of no kind is unknown, and a page that holds one is not plain.
 SILENT = 1  # says nothing to us, unless an attribute holds a link
 INLINE = 2  # may stand in a link: closes nothing that is open
 BLOCK = 4  # may stand in a link where no paragraph is open
 DIV = 8  # may hold blocks there
 VOID = 16  # may stand in a link, and holds nothing
-TOLD = 32  # its attributes are told
-RAW = 64  # its content is no markup, and is told too
+KEPT = 32  # its attributes are kept
+RAW = 64  # its content is no markup, and is kept too
 SCRIPT = 128  # its content may hide its end in a comment
 ONCE = 256  # a second one would be joined with the first, or not count
 FORMATTING = 512  # is made anew by a tree where it was not closed
 ANCHOR, FORM, SELECT, OPTION, SVG, SHAPE = (1 << bit for bit in range(10, 16))
 
-# What is told of a tag: the number of its name, its link if it is one, and from where to where its attributes and its content lie.
-NAME, LINK, ATTRIBUTES, ATTRIBUTES_END, CONTENT, CONTENT_END, TOLD_WIDTH = range(7)
+# Columns of `kept`, one row per tag: slot of its name, index of its link or NO_LINK, bounds of attributes and content.
+NAME, LINK, ATTRIBUTES, ATTRIBUTES_END, CONTENT, CONTENT_END, KEPT_WIDTH = range(7)
 NO_LINK = NOWHERE = NOT_PLAIN = -1
 FIGURES = 5
 
@@ -69,7 +70,7 @@ def pass_blanks(page, at):
 
 @compiled()
 def pass_name(page, at, kind):
-    """Where the name ends that begins here, and its number."""
+    """The end of the name that begins at `at`, and its number."""
     number = 0
     while at < len(page) and _KINDS[page[at]] & kind:
         number = number * 37 + _DIGITS[page[at]]
@@ -79,7 +80,7 @@ def pass_name(page, at, kind):
 
 @compiled()
 def pass_comment(page, at):
-    """Where the comment ends whose text begins here (HTML standard 13.2.5.43 to 52); NOT_PLAIN where the page ends before."""
+    """The end of the comment whose text begins at `at` (HTML standard 13.2.5.43 to 52); NOT_PLAIN if it has none."""
     if at < len(page) and page[at] == _GT:
         return at + 1
     if at + 1 < len(page) and page[at] == _DASH and page[at + 1] == _GT:
@@ -101,8 +102,10 @@ def pass_comment(page, at):
 
 @compiled()
 def pass_raw(page, at, number, is_script):
-    """Where the content that begins here ends, and where its end tag does; NOT_PLAIN where that is not sure. A name that is longer than
-    NAME_MAX may have the number of another: its own is not asked for."""
+    """The end of the raw content that begins at `at`, and the end of its end tag; NOT_PLAIN where that is not sure.
+
+    A name longer than NAME_MAX may have the number of another name, so it closes nothing.
+    """
     has_comment = False
     while True:
         at = find_byte(page, at, len(page), _LT) + 1
@@ -121,7 +124,7 @@ def pass_raw(page, at, number, is_script):
 
 @compiled()
 def pass_value(page, at):
-    """From where to where the value lies that begins here, and where what follows it begins; NOT_PLAIN where there is none."""
+    """Start and end of the value at `at`, and the start of what follows it; NOT_PLAIN where there is no value."""
     if at == len(page):
         return at, at, NOT_PLAIN
     quote = page[at]
@@ -136,8 +139,11 @@ def pass_value(page, at):
 
 @compiled()
 def pass_attributes(page, at):
-    """Where the tag ends whose attributes begin here, NOT_PLAIN where they are spelt otherwise than usual; from where to where the first href
-    lies, NOWHERE without one; whether there is a rel, and whether one of those that are links in elements where they are rare."""
+    """The end of the tag whose attributes begin at `at`; NOT_PLAIN where their spelling is unusual.
+
+    Then: start and end of the first href, or NOWHERE; whether there is a rel; whether there is an attribute that holds
+    a link in rare elements only.
+    """
     href, href_end, has_rel, has_rare_link = NOWHERE, NOWHERE, False, False
     while True:
         begin = pass_blanks(page, at)
@@ -179,24 +185,24 @@ def count(page, character):
 
 
 @compiled("u1[] i8[] i4[] u1[] i4[,] i8[] u1[] i8[] i8[]")
-def scan(page, numbers, kinds, hrefs, told, levels, seen, open_names, figures):
-    """How many links the page has, NOT_PLAIN where a tree might tell otherwise. Fills `hrefs` with the values of <a href>, a line each, `told` with other tags
-    that have attributes or content, and with links that have rel, and `figures` with FIGURES of them: bytes of hrefs, rows of told, and what nesting.py
-    bounds: places where a tag might begin, bytes of the longest thing, and at least as many elements as a tree might make anew.
+def scan(page, numbers, kinds, hrefs, kept, levels, seen, open_names, figures):
+    """The number of links of the page; NOT_PLAIN where a tree might say something else.
 
-    Of a value without references its fragment is left out. `numbers` and `kinds` are the table of names; hrefs has room for as many bytes as the page. For itself it
-    needs, of each name, how many are open (`levels`) and whether it was there (`seen`), and `open_names`, OPEN_MAX elements that are open in a link."""
+    In: `numbers` and `kinds`, the hash table of names. Out: `hrefs` gets the values of <a href>, one per line, without
+    the fragments of values that have no references; it must be as long as the page. `kept` gets other tags that have
+    attributes or content, and links that have rel. `figures` gets FIGURES numbers: bytes of hrefs, rows of kept, and
+    upper bounds for nesting.py: tags, bytes of the longest tag or text, elements that a tree might make anew.
+    Scratch: `levels`, per name how many are open; `seen`, per name whether it occurred; `open_names`, the at most
+    OPEN_MAX elements that are open in a link.
+    """
     links, filled, rows = 0, 0, 0
     visited, longest = 0, 0
-    formatting, most, made = (
-        0,
-        0,
-        0,
-    )  # formatting elements that are open, the most of them at a time, and their sum over all tags
+    # Formatting elements that are open, their largest number at a time, and their sum over all tags.
+    formatting, most, made = 0, 0, 0
     for slot in range(len(numbers)):
         levels[slot] = seen[slot] = 0
-    depth = -1  # elements that are open in a link; none is open: -1
-    only = 0  # where nothing else may stand: OPTION in <select>, SHAPE in a drawing
+    depth = -1  # elements that are open in a link; -1 outside of links
+    only = 0  # the only kind allowed here: OPTION in <select>, SHAPE in a drawing
     may_hold_blocks, link_holds_blocks, is_in_form = False, False, False
     at, begun = 0, 0
     while True:
@@ -273,8 +279,8 @@ def scan(page, numbers, kinds, hrefs, told, levels, seen, open_names, figures):
                     hrefs[filled] = _LF
                     filled += 1
                 begin, may_end = filled, True
-                for place in range(href, href_end):
-                    character = page[place]
+                for index in range(href, href_end):
+                    character = page[index]
                     if character == _LF or character == _CR:
                         return NOT_PLAIN
                     if character == _HASH and may_end and (filled == begin or hrefs[filled - 1] > _SPACE):
@@ -283,9 +289,9 @@ def scan(page, numbers, kinds, hrefs, told, levels, seen, open_names, figures):
                     hrefs[filled] = character
                     filled += 1
                 if has_rel:
-                    if rows == len(told):
+                    if rows == len(kept):
                         return NOT_PLAIN
-                    told[rows, NAME], told[rows, LINK], told[rows, ATTRIBUTES], told[rows, ATTRIBUTES_END] = (
+                    kept[rows, NAME], kept[rows, LINK], kept[rows, ATTRIBUTES], kept[rows, ATTRIBUTES_END] = (
                         slot,
                         links,
                         attributes,
@@ -312,7 +318,7 @@ def scan(page, numbers, kinds, hrefs, told, levels, seen, open_names, figures):
                     return NOT_PLAIN
                 seen[slot] = 1
                 is_in_form = is_in_form or kind & FORM != 0
-                if kind & TOLD:
+                if kind & KEPT:
                     content_end = at
                     if kind & RAW:
                         content_end, at = pass_raw(page, at, number, kind & SCRIPT != 0)
@@ -320,22 +326,22 @@ def scan(page, numbers, kinds, hrefs, told, levels, seen, open_names, figures):
                             return NOT_PLAIN
                     if end == attributes and content_end <= end + 1:
                         continue
-                    if rows == len(told):
+                    if rows == len(kept):
                         return NOT_PLAIN
-                    told[rows, NAME], told[rows, LINK], told[rows, ATTRIBUTES], told[rows, ATTRIBUTES_END] = (
+                    kept[rows, NAME], kept[rows, LINK], kept[rows, ATTRIBUTES], kept[rows, ATTRIBUTES_END] = (
                         slot,
                         NO_LINK,
                         attributes,
                         end,
                     )
-                    told[rows, CONTENT], told[rows, CONTENT_END] = end + 1, content_end
+                    kept[rows, CONTENT], kept[rows, CONTENT_END] = end + 1, content_end
                     rows += 1
                 elif not kind & (SILENT | VOID | SELECT | SVG):
                     return NOT_PLAIN
     if depth >= 0 or only:
         return NOT_PLAIN
     tags = count(page, _LT)
-    hidden = tags - visited  # in comments, scripts and values, which nesting.py does not know from others
+    hidden = tags - visited  # in comments, scripts and values; nesting.py counts them like others
     figures[0], figures[1], figures[2], figures[3], figures[4] = (
         filled,
         rows,

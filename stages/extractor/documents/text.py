@@ -1,4 +1,4 @@
-"""Plain text: the absolute URLs in it, with sensible ends.
+"""Plain text: the absolute URLs in it, cut where people would cut them.
 
 A URL ends at white space, at a quotation mark or an angle bracket, at a bracket that it did not open, and before the
 punctuation of the sentence around it; CJK and typographic marks end it too, other letters of any script are part of it.
@@ -12,21 +12,16 @@ from contract.url import URL_MAX_BYTES
 from stages.extractor.charset import to_text
 from stages.extractor.document import TEXT, Document
 
-TYPES = (
-    "text/plain",
-    "text/markdown",
-    "text/x-markdown",
-    "text/csv",
-    "text/tab-separated-values",
-    "text/x-rst",
-    "text/troff",
-    "text/uri-list",
+TYPES = tuple(
+    f"text/{name}"
+    for name in ("plain", "markdown", "x-markdown", "csv", "tab-separated-values", "x-rst", "troff", "uri-list")
 )
 
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")  # what text does not hold (MIME Sniffing standard, 3)
 _BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _ENDS = r"\s\x00-\x1f\x7f-\x9f<>\"`\\^|“”„‟«»‹›「」『』《》〈〉【】（）［］｛｝。、，；：！？…"
-# Not possessive around groups, on which Python's re failed before 3.11.5 (CPython issue 106052); what is longer than the bound is no URL for us.
+# Not possessive around groups: Python's re failed on those before 3.11.5 (CPython issue 106052). A text longer than the
+# bound is no URL for us.
 _URL = re.compile(
     rf"[hH][tT][tT][pP][sS]?+://(?=[^\W_]|\[)(?:[^{_ENDS},;'(\[{{]++|[,;'(\[{{](?!https?://)){{1,{URL_MAX_BYTES + 1}}}"
 )

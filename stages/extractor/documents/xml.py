@@ -1,8 +1,8 @@
 """XML of any kind, SVG included: what may be a link in a vocabulary that we do not know.
 
-Read of it: href, src and xlink:href of any element, by its kind where it is one of XHTML or SVG; <?xml-stylesheet?>;
-elements whose whole text is an address. Not read: references within the document (#...), data: URLs, xml:base below the
-root, srcset and style.
+The reader takes href, src and xlink:href of any element, with the kind of link that XHTML or SVG gives it,
+<?xml-stylesheet?>, and elements whose whole text is a URL. It does not take references within the document (#...),
+data: URLs, xml:base below the root, srcset and style.
 """
 
 import re

@@ -25,7 +25,7 @@ from stages.extractor.encodings.indexes import (
 from storage.compiled import compiled
 
 OUT_MAX_BYTES = 3  # of UTF-8 per byte that is read: U+FFFD
-STORED_BYTES = 4  # `put` stores so many, and counts those that are meant
+STORED_BYTES = 4  # that `put` stores per entry; it counts only those that belong to it
 # An entry, from its lowest bit on: the UTF-8, first byte lowest; the length of the UTF-8; the number of bytes taken.
 _LENGTH, _TAKEN = 32, 40
 
@@ -66,11 +66,11 @@ def table_of(charset: str) -> np.ndarray:
         table[0x80] = entry_of("€", 1)
         table[0x81:0xFF, 0x30:0x3A] = _MORE
     elif charset == EUC_JP:
-        table[0x8E, 0xA1:0xE0] = [entry_of(chr(0xFF61 + place), 2) for place in range(0xE0 - 0xA1)]
+        table[0x8E, 0xA1:0xE0] = [entry_of(chr(0xFF61 + index), 2) for index in range(0xE0 - 0xA1)]
         table[0x8F, 0xA1:0xFF] = _MORE
     elif charset == SHIFT_JIS:
         table[0x80] = entry_of("\x80", 1)
-        table[0xA1:0xE0] = [[entry_of(chr(0xFF61 + place), 1)] for place in range(0xE0 - 0xA1)]
+        table[0xA1:0xE0] = [[entry_of(chr(0xFF61 + index), 1)] for index in range(0xE0 - 0xA1)]
     return table.reshape(-1)
 
 
@@ -105,8 +105,8 @@ def decode_pairs(data, table, longer, has_four_bytes, out):
 
 @compiled()
 def put(out, to, entry):
-    for place in range(STORED_BYTES):
-        out[to + place] = entry >> 8 * place & 0xFF
+    for index in range(STORED_BYTES):
+        out[to + index] = entry >> 8 * index & 0xFF
     return to + (entry >> _LENGTH & 0xFF)
 
 

@@ -50,16 +50,16 @@ def encode_four_bytes(character: str, charset: str) -> bytes:
 
 @cache
 def sequences_of(charset: str) -> dict[str, bytes]:
-    """The bytes of every character beyond ASCII, but for those of four."""
+    """The bytes of every character beyond ASCII, except those of four bytes."""
     known: dict[str, bytes] = {}
     for sequence, character in index_of(GB18030 if charset == GBK else charset).items():
         if is_encoded(sequence, charset) and (character not in known or charset == BIG5 and character in _BIG5_LAST):
             known[character] = sequence
     if charset in (GBK, GB18030):
         known |= {
-            character: (int(first, 16) + place).to_bytes(2, "big")
+            character: (int(first, 16) + index).to_bytes(2, "big")
             for first, characters in _PRIVATE.items()
-            for place, character in enumerate(characters)
+            for index, character in enumerate(characters)
         }
     if charset == GBK:
         known["€"] = b"\x80"

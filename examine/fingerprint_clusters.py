@@ -1,9 +1,9 @@
-"""Which 64-bit fingerprints of texts lie near each other: the clusters of pages that are nearly the same.
+"""Clusters of 64-bit fingerprints that differ in few bits: pages whose texts are nearly the same.
 
-The method of Manku, Jain and Das Sarma (2007). The 64 bits are cut into blocks, more than the bits that may differ; two
-fingerprints that differ in k bits agree in all but k of the blocks. So for each choice of all blocks but k the bits are
-put in an order that has the chosen blocks first, and sorted: near ones then lie in one run of equal first bits, where
-neighbours are compared. The more fingerprints, the more blocks: longer first bits make shorter runs, and more tables.
+The method of Manku, Jain and Das Sarma (2007). The 64 bits are cut into blocks, more than the bits that may differ. Two
+fingerprints that differ in k bits agree in all but k of the blocks. So for each choice of all blocks but k, the chosen
+blocks are moved to the front and the fingerprints sorted: near ones then lie in one run of equal first bits, where
+neighbours are compared. More fingerprints need more blocks: longer first bits make shorter runs, but more tables.
 """
 
 from itertools import combinations
@@ -13,24 +13,25 @@ import numpy as np
 from storage.arrays import starts_of_runs
 
 NONE = 0  # the fingerprint of a page that has none
-NEIGHBOURS_MAX = 256  # compared with each of a run: thousands of pages made from one template are chained by fewer
+NEIGHBOURS_MAX = 256  # compared with each row of a run: enough to chain thousands of pages made from one template
 
 
 def find_clusters(fingerprints: np.ndarray, most_bits: int = 3) -> list[np.ndarray]:
     """Row numbers, i64 and sorted, of each cluster of two rows and more, largest first, ties by first row.
 
-    Takes u64 in any order. A row belongs to a cluster if it differs from one of its rows in at most `most_bits` bits (a
-    few: tables grow with them); rows of 0 belong to none. In runs of more than NEIGHBOURS_MAX a pair may be passed over.
+    Takes u64 in any order. A row belongs to a cluster if it differs from one of its rows in at most `most_bits` bits
+    (a few: the number of tables grows with them). Rows of 0 belong to none. In runs of more than NEIGHBOURS_MAX rows a
+    pair may be missed.
     """
     rows = np.flatnonzero(fingerprints != NONE)
     if not len(rows):
         return []
-    values, places = np.unique(fingerprints[rows].astype(np.uint64), return_inverse=True)
+    values, indexes = np.unique(fingerprints[rows].astype(np.uint64), return_inverse=True)
     labels = np.arange(len(values))
     for blocks in choices_of_blocks(len(values), most_bits):
         for left, right in near_pairs(values, blocks, most_bits):
             labels = join(labels, left, right)
-    return split_by_label(rows, labels[places])
+    return split_by_label(rows, labels[indexes])
 
 
 def choices_of_blocks(count: int, most_bits: int) -> list[list[tuple[int, int]]]:
@@ -44,7 +45,7 @@ def choices_of_blocks(count: int, most_bits: int) -> list[list[tuple[int, int]]]
 
 
 def near_pairs(values: np.ndarray, blocks: list[tuple[int, int]], most_bits: int):
-    """Pairs of places of near values, as two arrays at a time; `values` are u64 and unique."""
+    """Pairs of indexes of near values, as two arrays at a time; `values` are u64 and unique."""
     kept = np.uint64(sum((1 << width) - 1 << low for low, width in blocks))
     first = values & kept
     order = np.lexsort((values, first))
@@ -64,7 +65,7 @@ def near_pairs(values: np.ndarray, blocks: list[tuple[int, int]], most_bits: int
 
 
 def join(labels: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """The labels after each left and right have become one; a label is the least place of its cluster."""
+    """The labels after each left and right have become one; a label is the least index of its cluster."""
     while True:
         ours, theirs = labels[left], labels[right]
         apart = ours != theirs

@@ -1,7 +1,8 @@
-"""Tells URLs that a server makes without end from those that lead somewhere, by their text; pure.
+"""Signs in the text of a URL that a server makes such URLs without end; pure.
 
-Every function looks for one sign and takes time linear in the URL. A sign must be clear: content has dates, hashes,
-numbers and host names in its URLs too, so each function says what it leaves alone. docs/scope.md holds the examples.
+Every function looks for one sign, in time linear in the length of the URL. A sign must be clear, because URLs of
+content hold dates, hashes, numbers and host names too; so each function says what it lets pass. docs/scope.md has
+examples.
 """
 
 import re
@@ -10,17 +11,18 @@ from itertools import islice
 
 RUN_MAX_SEGMENTS = 8  # longer runs are not looked for; three of them pass any sensible path_depth_max
 RUN_REPEATS = 3  # a/b/a/b is seen on good sites, a/b/a/b/a/b is not
-LABEL_REPEATS = 3  # www.www.example.org is a mistake that ends, www.www.www.example.org one that goes on
+LABEL_REPEATS = 3  # www.www.example.org is a mistake that ends, www.www.www.example.org one without end
 WEB_BEGAN = 1990  # a query for an earlier date asks a program, not an archive of pages
-VALUES_MAX = 16  # of the values in a query that may be dates, how many are looked at: each costs a search of the query
-NAME_MAX_CHARACTERS = 64  # of a parameter's name, what is looked at
+VALUES_MAX = 16  # values of a query that are examined as dates: each costs a search of the query
+NAME_MAX_CHARACTERS = 64  # of a parameter's name that are examined
 SESSION_LEAST_CHARACTERS = 24  # of ASP.NET; those of others are longer
 
 _DATE_IN_PATH = re.compile(r"/([12]\d{3})[/-](0?[1-9]|1[0-2])(?:[/-][0-3]?\d)?(?![0-9A-Za-z])(/?$)?", re.A)
 _CALENDAR = re.compile(r"(?<![a-z])(?:calend|kalender|agenda|(?:eventos?|events?|cal)(?![a-z]))", re.I)
-# What follows a parameter's name: a year; 2087-05..., 20870514, 14/05/2087, 05/2087. Six digits are as often 14.05.87.
+# After a parameter's name: a year; 2087-05..., 20870514, 14/05/2087, 05/2087. Six digits are as often 14.05.87.
 _DATED_VALUE = re.compile(
-    r"=(?:([1-9]\d{3})(?=&|$)|([1-9]\d{3})(?:[-/.]|%2F)(?:0?[1-9]|1[0-2])(?!\d)|([12]\d{3})(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?!\d)"
+    r"=(?:([1-9]\d{3})(?=&|$)|([1-9]\d{3})(?:[-/.]|%2F)(?:0?[1-9]|1[0-2])(?!\d)"
+    r"|([12]\d{3})(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?!\d)"
     r"|(?:[0-3]?\d(?:[-/.]|%2F))?[01]?\d(?:[-/.]|%2F)([1-9]\d{3})(?!\d))",
     re.A,
 )
@@ -38,39 +40,20 @@ _SESSION_PARAMETER = re.compile(r";(?:jsessionid|phpsessid|sid)=", re.I)
 _SESSION_BRACKETS = re.compile(r"/\((?:[AFS]\([\w-]++\))++\)(?=/|$)", re.I | re.A)
 _BROKEN_URL = re.compile(r"/https?(?::(?:/(?!/)|$)|//)", re.I)
 _WWW = re.compile(r"/(www[0-9]*+(?:\.[a-z0-9_-]++)++)\.?(?=[/:]|$)", re.I)
-_FILE_ENDINGS = frozenset(
-    [
-        "asp",
-        "aspx",
-        "cfm",
-        "css",
-        "gif",
-        "htm",
-        "html",
-        "jpg",
-        "js",
-        "jsp",
-        "pdf",
-        "php",
-        "png",
-        "shtml",
-        "txt",
-        "xhtml",
-        "xml",
-    ]
-)  # www.example.html is a page
+# www.example.html is a page.
+_FILE_NAMES = "asp aspx cfm css gif htm html jpg js jsp pdf php png shtml txt xhtml xml"
+_FILE_ENDINGS = frozenset(_FILE_NAMES.split())
 
 # The letters are spelt out because that is searched faster than with re.I.
 _MARK = re.compile(r"/(?:[12]\d{3}[/-]|[hH][tT][tT][pP]|[wW][wW][wW]|\([AFSafs]\()", re.A)
 _SID = re.compile(r"sid[=_.:~-]")
 
-find_mark = (
-    _MARK.search
-)  # in a path, the first mark of a date, of a host, or of ASP.NET's sessions: most paths have none
+# Finds the first mark of a date, a host or an ASP.NET session in a path. Most paths have none.
+find_mark = _MARK.search
 
 
 def may_hide_session(path: str) -> bool:
-    """Whether a path has a mark of the other sessions."""
+    """Whether a path has a mark of sessions other than those of ASP.NET."""
     if ";" in path:
         return True
     if len(path) <= SESSION_LEAST_CHARACTERS:
@@ -80,7 +63,7 @@ def may_hide_session(path: str) -> bool:
 
 
 def has_repeats(segments: list[str], repeats_max: int) -> bool:
-    """Whether one segment stands more often than that, or a run of segments (a/b/a/b/a/b) follows itself as often."""
+    """Whether a segment occurs more than `repeats_max` times, or a run (a/b/a/b/a/b) that often in a row."""
     if len(set(segments)) == len(segments):
         return False
     if len(segments) > repeats_max and Counter(segments).most_common(1)[0][1] > repeats_max:
@@ -101,11 +84,12 @@ def _has_run(segments: list[str], length: int, repeats: int) -> bool:
 
 
 def has_far_date(path: str, query: str, year: int, years_max: int) -> bool:
-    """Whether the first date of a path, or one of the query, is further from a year than that.
+    """Whether the first date of the path, or a date of the query, is more than `years_max` years from `year`.
 
-    The future counts everywhere. The past counts where a calendar shows itself: the path names one and ends with the date
-    (/agenda/2015/03/, but not /agenda/2015/03/congresso, nor a blog's /2015/03/), or the query asks for a month of it. Of
-    other queries only months before the web began do: catalogues and laws have years. A year alone in a path never counts.
+    A date in the future counts everywhere. A date in the past counts where there is a calendar: the path names one and
+    ends with the date (/agenda/2015/03/, but not /agenda/2015/03/congresso, nor a blog's /2015/03/), or the query asks
+    for a month of one. In other queries a month counts only if it is before the web began, because catalogues and laws
+    have years. A year alone in a path never counts.
     """
     first, last = year - years_max, year + years_max
     found = _DATE_IN_PATH.search(path)
@@ -119,11 +103,11 @@ def has_far_date(path: str, query: str, year: int, years_max: int) -> bool:
     return any(_is_far_value(path, query, value, first, last) for value in values)
 
 
-def _is_far_value(path: str, query: str, value: re.Match, first: int, last: int) -> bool:
-    dated, is_year, place = int(value[value.lastindex]), value.lastindex == 1, value.start()
+def _is_far_value(path: str, query: str, value: re.Match[str], first: int, last: int) -> bool:
+    dated, is_year, start = int(value[value.lastindex or 0]), value.lastindex == 1, value.start()
     if first <= dated <= last:
         return False
-    name = query[max(query.rfind("&", 0, place) + 1, place - NAME_MAX_CHARACTERS) : place]
+    name = query[max(query.rfind("&", 0, start) + 1, start - NAME_MAX_CHARACTERS) : start]
     if not (_YEAR_NAME if is_year else _DATE_NAME).search(name):
         return False
     if dated > last:
@@ -134,14 +118,14 @@ def _is_far_value(path: str, query: str, value: re.Match, first: int, last: int)
 
 
 def has_session_segment(path: str) -> bool:
-    """Whether a segment holds a session by its own word; hashes, UUIDs and tokens without such a word pass."""
+    """Whether a segment holds a session behind a word for one. Hashes, UUIDs and tokens without such a word pass."""
     if "(" in path and _SESSION_BRACKETS.search(path):
         return True
     return may_hide_session(path) and bool(_SESSION_PARAMETER.search(path) or _SESSION_SEGMENT.search(path))
 
 
 def has_host(path: str, host: str) -> bool:
-    """Whether a host name is glued into a path: the server's own, one that begins with www., or a broken http:/.
+    """Whether a path holds a host name by mistake: the server's own, one that begins with www., or a broken http:/.
 
     /web/2020/http://www.example.org/ passes: a whole URL of another host is how archives of the web name their pages.
     """
@@ -157,13 +141,13 @@ def has_host(path: str, host: str) -> bool:
 
 
 def has_endless_labels(host: str, labels_max: int) -> bool:
-    """Whether a host name has more parts than that, or one part three times."""
+    """Whether a host name has more than `labels_max` labels, or one label three times."""
     labels = host.split(".")
     return len(labels) > labels_max or len(labels) > LABEL_REPEATS and max(Counter(labels).values()) >= LABEL_REPEATS
 
 
 def goes_deeper(page_folder: str, target_folder: str, repeats_max: int) -> bool:
-    """Whether a target lies below its page's folder by segments that the folder has each had that often."""
+    """Whether a target lies below its page's folder, by segments that the folder has `repeats_max` times each."""
     if not target_folder.startswith(page_folder) or len(target_folder) == len(page_folder):
         return False
     had = Counter(page_folder.split("/")[3:])  # without scheme and host
