@@ -1,11 +1,11 @@
-"""What a manifest tells of its AUX, so that a block finds its slice without opening the files of others."""
+"""What a manifest records of its AUX, so that a block finds its slice without opening the files of others."""
 
 import numpy as np
 
 from contract.blocks import KEY_BITS
 from storage.tables import ROW_GROUP_ROWS
 
-PREFIX_BITS = 12  # exact for up to 4,096 blocks; with more, a block may be told of rows that are its neighbour's
+PREFIX_BITS = 12  # exact for up to 4,096 blocks; with more, a block may also open rows of its neighbour
 
 
 def summarise(domain_keys: np.ndarray) -> dict:

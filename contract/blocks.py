@@ -1,6 +1,6 @@
 """Which block a domain key belongs to: the top bits of the key, reversed, so that a block is an interval.
 
-Checked in tests/property: for every N the blocks are disjoint intervals that cover all keys, and going from
+Checked in tests/property: for every N the blocks are disjoint intervals that cover all keys, and the step from
 N to N + 1 changes only the block that is split.
 """
 

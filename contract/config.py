@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from hashlib import blake2b
 from pathlib import Path
 
+from contract.accumulators import SHARED_NAMES
 from contract.errors import BadConfiguration, Usage
 from contract.surt import parse_surt
 from contract.url import NotCanonical, host_named
@@ -95,7 +96,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Scheduler:
-    order: str = choice("depth", "depth", "cash")
+    order: str = choice("depth", "depth", *SHARED_NAMES)
     list_max_urls: int = number(100_000, 1)
     server_max_urls: int = number(100, 1)
 

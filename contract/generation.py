@@ -1,7 +1,7 @@
 """A generation of a block, R_i: rows of known URLs as columns, a side set for collected ones, a table of servers.
 
-Rows are in the order of every other table keyed by URL: domain key, then URL key. So what arrives is merged as it comes, a
-domain is a run of rows, a block is split by a cut, and the texts of a turn, written in this order too, need no
+Rows are in the order of every other table keyed by URL: domain key, then URL key. So rows that arrive are merged as
+they come, a domain is a run of rows, and a block is split by a cut. The texts of a turn have the same order and need no
 position: the n-th row of a segment has its n-th line.
 """
 
@@ -18,11 +18,11 @@ from contract.tables import COLLECTED_STATE, LAST_FAILURE, schema
 from storage.arrays import starts_of_runs
 from storage.columns import Columns, ColumnsWriter
 from storage.errors import Damaged, UnknownFormat
-from storage.publish import read_manifest, verify
+from storage.publish import expect_described, read_manifest, verify
 from storage.tables import column, read_table, write_table
 from storage.text_segments import LINES, Segment
 
-FEATURES = {"levels": "u1"}  # what prescheduling wants to know of a URL's text, taken once when the URL is new
+FEATURES = {"levels": "u1"}  # what prescheduling needs of a URL's text, computed once when the URL is new
 COLUMNS = {
     "key": "u8",
     "server": "u4",
@@ -33,13 +33,13 @@ COLUMNS = {
     **{accumulator.name: accumulator.dtype for accumulator in ACCUMULATORS},
     **FEATURES,
 }
-PACKED = frozenset(COLUMNS) - {"key"}
+PACKED_COLUMNS = frozenset(COLUMNS) - {"key"}
 SIDE_COLUMNS = {"cycle": "u4", "row": "u4", "fetched_at_ms": "i8", "content_digest": "V16", "duplicate": "u1"}
-SIDE_PACKED = frozenset(SIDE_COLUMNS) - {"content_digest"}
+SIDE_PACKED_COLUMNS = frozenset(SIDE_COLUMNS) - {"content_digest"}
 SIDE_PREFIX = "collected_"
 SERVERS_FILE = "servers.parquet"
 PREFIXES_FILE = "prefixes.parquet"
-SERVERS = schema(
+BLOCK_SERVERS = schema(
     ("server", pa.string()),
     ("server_key", pa.uint64()),
     ("domain_key", pa.uint64()),
@@ -61,7 +61,7 @@ SERVERS = schema(
     ("waiting", pa.uint32()),
     ("prescheduled", pa.uint32()),
 )
-SERVERS_DISTINCT = ("server", "server_key", "domain_key", "robots_text")
+BLOCK_SERVERS_DISTINCT = ("server", "server_key", "domain_key", "robots_text")
 PREFIXES = schema(
     ("server", pa.uint32()),
     ("kind", pa.uint8()),
@@ -74,7 +74,7 @@ _COUNTED_ROWS = 64  # rows between two counts of lines: a count then looks at on
 
 @dataclass(frozen=True)
 class Domains:
-    """The domains of a table of servers, in its order; `first_row` and `first_server` have one place more, for the end."""
+    """The domains of a table of servers, in its order; `first_row` and `first_server` have one more value, the end."""
 
     key: np.ndarray  # u64, rising, each once
     first_server: np.ndarray
@@ -82,11 +82,11 @@ class Domains:
 
     def rows_of(self, domain_keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(first row, end) of each domain of these keys (u64, any order); an empty run where it is not there."""
-        place = np.searchsorted(self.key, domain_keys)
-        there = np.zeros(len(place), bool)
-        within = place < len(self.key)
-        there[within] = self.key[place[within]] == domain_keys[within]
-        return self.first_row[place], np.where(there, self.first_row[place + there], self.first_row[place])
+        number = np.searchsorted(self.key, domain_keys)
+        there = np.zeros(len(number), bool)
+        within = number < len(self.key)
+        there[within] = self.key[number[within]] == domain_keys[within]
+        return self.first_row[number], np.where(there, self.first_row[number + there], self.first_row[number])
 
 
 def domains_of(domain_keys: np.ndarray, known: np.ndarray) -> Domains:
@@ -100,7 +100,7 @@ def domains_of(domain_keys: np.ndarray, known: np.ndarray) -> Domains:
 
 @dataclass
 class Generation:
-    """`servers` is sorted by domain key, a new one behind those of its domain; `rows["server"]` counts within the domain."""
+    """`servers` is sorted by domain key, a new one last in its domain; `rows["server"]` counts within the domain."""
 
     rows: Columns
     side: Columns  # one row for each row in state collected, in the same order
@@ -116,32 +116,33 @@ class Generation:
     def domains(self) -> Domains:
         return domains_of(column(self.servers, "domain_key"), column(self.servers, "known"))
 
-    def server_places(self, server: np.ndarray, start: int = 0) -> np.ndarray:
-        """Place in the table of servers of each of the rows from `start` on, whose column `server` is given; i32."""
+    def index_servers(self, server: np.ndarray, start: int = 0) -> np.ndarray:
+        """Row number in `servers` of each of the rows from `start` on, whose column `server` is given; i32."""
         return server.astype(np.int32) + first_servers(self.domains, start, start + len(server))
 
     @cached_property
-    def places(self) -> np.ndarray:
-        return self.server_places(self.rows["server"])
+    def server_index(self) -> np.ndarray:
+        """Row number in `servers` of each row's server; i32."""
+        return self.index_servers(self.rows["server"])
 
     def find(self, domain_key: int, key: int) -> int | None:
         """The row of a URL, by the keys of its domain and of itself."""
         (start,), (stop,) = self.domains.rows_of(np.array([domain_key], np.uint64))
-        place = int(start + np.searchsorted(self.rows["key"][start:stop], np.uint64(key)))
-        return place if place < stop and int(self.rows["key"][place]) == key else None
+        row = int(start + np.searchsorted(self.rows["key"][start:stop], np.uint64(key)))
+        return row if row < stop and int(self.rows["key"][row]) == key else None
 
     @cached_property
     def collected_keys(self) -> np.ndarray:
         return self.rows["key"][self.rows["state"] == COLLECTED_STATE]
 
     @cached_property
-    def collected_places(self) -> np.ndarray:
-        """Row of each row of the side set."""
+    def collected_rows(self) -> np.ndarray:
+        """Row number of each row of the side set."""
         return np.flatnonzero(self.rows["state"] == COLLECTED_STATE)
 
 
 def first_servers(domains: Domains, start: int, stop: int) -> np.ndarray:
-    """For each row of [start, stop) the place of its domain's first server; i32."""
+    """For each row of [start, stop) the index of its domain's first server; i32."""
     first = np.searchsorted(domains.first_row, start, "right") - 1
     last = np.searchsorted(domains.first_row, stop, "left")
     edges = np.clip(domains.first_row[first : last + 1], start, stop)
@@ -150,9 +151,9 @@ def first_servers(domains: Domains, start: int, stop: int) -> np.ndarray:
 
 def empty() -> Generation:
     return Generation(
-        Columns(None, COLUMNS, PACKED),
-        Columns(None, SIDE_COLUMNS, SIDE_PACKED),
-        SERVERS.empty_table(),
+        Columns(None, COLUMNS, PACKED_COLUMNS),
+        Columns(None, SIDE_COLUMNS, SIDE_PACKED_COLUMNS),
+        BLOCK_SERVERS.empty_table(),
         PREFIXES.empty_table(),
         {},
         0,
@@ -164,25 +165,41 @@ class GenerationWriter:
 
     def __init__(self, folder: Path):
         self._folder = folder
-        self.rows = ColumnsWriter(folder, COLUMNS, PACKED)
-        self.side = ColumnsWriter(folder, SIDE_COLUMNS, SIDE_PACKED, SIDE_PREFIX)
+        self.rows = ColumnsWriter(folder, COLUMNS, PACKED_COLUMNS)
+        self.side = ColumnsWriter(folder, SIDE_COLUMNS, SIDE_PACKED_COLUMNS, SIDE_PREFIX)
 
     def close_rows(self) -> None:
         self.rows.close()
         self.side.close()
 
     def write_servers(self, servers: pa.Table, prefixes: pa.Table) -> None:
-        write_table(self._folder / SERVERS_FILE, servers, SERVERS_DISTINCT)
+        write_table(self._folder / SERVERS_FILE, servers, BLOCK_SERVERS_DISTINCT)
         write_table(self._folder / PREFIXES_FILE, prefixes)
 
 
+def read_generation_manifest(folder: Path) -> dict:
+    """As read_manifest(), and the table of text segments is checked too, where the manifest has one."""
+    manifest = read_manifest(folder)
+    path, texts = folder / names.MANIFEST, manifest.get("texts", {})
+    if not isinstance(texts, dict):
+        raise Damaged(path, "expected a table of segments of text, found none")
+    for name, about in texts.items():
+        if name in ("", "..") or name != Path(name).name:
+            raise Damaged(path, f"expected names of segments of text, found {name!r}")
+        expect_described(path, name, about, "bytes", "texts", "first")
+    return manifest
+
+
 def open_generation(crawl: Path, block: int, number: int | None) -> Generation:
-    """A published generation, every file of it checked; the empty one for None. Segments of text are checked as they are read."""
+    """A published generation, every file of it checked; the empty one for None.
+
+    Segments of text are checked as they are read.
+    """
     if number is None:
         return empty()
     folder = crawl / names.generation(block, number)
     try:
-        manifest = read_manifest(folder)
+        manifest = read_generation_manifest(folder)
     except FileNotFoundError:
         raise Damaged(
             folder / names.MANIFEST,
@@ -194,9 +211,9 @@ def open_generation(crawl: Path, block: int, number: int | None) -> Generation:
     if not isinstance(manifest.get("texts"), dict) or not isinstance(manifest.get("seen"), int):
         raise Damaged(folder / names.MANIFEST, "expected texts and seen, found none")
     generation = Generation(
-        Columns(folder, COLUMNS, PACKED),
-        Columns(folder, SIDE_COLUMNS, SIDE_PACKED, SIDE_PREFIX),
-        read_table(folder / SERVERS_FILE, SERVERS, is_verified=True),
+        Columns(folder, COLUMNS, PACKED_COLUMNS),
+        Columns(folder, SIDE_COLUMNS, SIDE_PACKED_COLUMNS, SIDE_PREFIX),
+        read_table(folder / SERVERS_FILE, BLOCK_SERVERS, is_verified=True),
         read_table(folder / PREFIXES_FILE, PREFIXES, is_verified=True),
         manifest["texts"],
         manifest["seen"],
@@ -210,7 +227,7 @@ def open_generation(crawl: Path, block: int, number: int | None) -> Generation:
 
 
 def is_whole(crawl: Path, block: int, number: int) -> bool:
-    """Whether every file of a generation, its text included, is the one that its manifest describes; reads them all."""
+    """Whether every file of a generation, its text included, is as its manifest describes it; reads them all."""
     try:
         for name, about in open_generation(crawl, block, number).texts.items():
             verify(crawl / names.TEXT / name, about)
@@ -220,41 +237,44 @@ def is_whole(crawl: Path, block: int, number: int) -> bool:
 
 
 def line_numbers(segment: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """How many rows of the same segment stand before each of these rows (rising); `segment` is the whole column, u8."""
+    """How many rows of the same segment come before each of these rows (rising); `segment` is the whole column, u8."""
     width = int(segment.max()) + 1 if len(segment) else 1
     groups = -(-len(segment) // _COUNTED_ROWS)
     cell = np.repeat(np.arange(groups, dtype=np.int64) * width, _COUNTED_ROWS)[: len(segment)] + segment
     counts = np.bincount(cell, minlength=groups * width).reshape(groups, width)
     before = np.cumsum(counts, axis=0) - counts
-    group, place = np.divmod(rows, _COUNTED_ROWS)
+    group, within = np.divmod(rows, _COUNTED_ROWS)
     padded = np.pad(segment, (0, groups * _COUNTED_ROWS - len(segment))).reshape(groups, _COUNTED_ROWS)
     numbers = np.empty(len(rows), np.int64)
     for start in range(0, len(rows), 1 << 16):  # 4 MB of neighbours at a time
         part = slice(start, start + (1 << 16))
         own = segment[rows[part]]
-        neighbours = (padded[group[part]] == own[:, None]) & (np.arange(_COUNTED_ROWS) < place[part][:, None])
+        neighbours = (padded[group[part]] == own[:, None]) & (np.arange(_COUNTED_ROWS) < within[part][:, None])
         numbers[part] = before[group[part], own] + neighbours.sum(axis=1)
     return numbers
 
 
 def read_lines(crawl: Path, generation: Generation, rows: np.ndarray) -> pa.LargeBinaryArray:
-    """The URLs of these rows (i64, any order, each once), a newline behind each, in the order asked; every segment is passed once."""
+    """The URLs of these rows (i64, any order, each once), each with a newline, in the order asked.
+
+    Every segment is read once.
+    """
     order = np.argsort(rows, kind="stable")
     rising = rows[order]
     segment = generation.rows["segment"]
     numbers, owner = line_numbers(segment, rising), segment[rising]
-    parts, places = [], []
-    for place, (name, about) in enumerate(generation.texts.items()):
-        here = np.flatnonzero(owner == place)
+    parts, found = [], []
+    for number, (name, about) in enumerate(generation.texts.items()):
+        here = np.flatnonzero(owner == number)
         if len(here):
             parts += Segment(crawl / names.TEXT / name).read_lines(numbers[here] + about["first"])
-            places.append(here)
+            found.append(here)
     if sum(map(len, parts)) != len(rows):
         raise Damaged(crawl / names.TEXT, f"expected texts of {len(rows)} URLs, found {sum(map(len, parts))}")
     if not parts:
         return pa.array([], LINES)
     where = np.empty(len(rows), np.int64)
-    where[order[np.concatenate(places)]] = np.arange(len(rows))
+    where[order[np.concatenate(found)]] = np.arange(len(rows))
     return pa.chunked_array(parts).combine_chunks().take(pa.array(where))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from contract import aux_rows, names
-from contract.accumulators import SEED_CASH
+from contract.accumulators import ACCUMULATORS
 from contract.canonical import Canonical
 from contract.crawl_folder import CrawlFolder
 from contract.log import RECONSIDER, SEED
@@ -68,8 +68,7 @@ def read_seeds(path: Path, keys: Keys, canonical: Canonical) -> tuple[pa.Table, 
             "server_key": pa.array([server.key for server in servers], pa.uint64()),
             "url": pa.array(urls, pa.string()),
             "depth": np.zeros(len(urls), np.uint8),
-            "links_in": np.zeros(len(urls), np.uint32),
-            "cash": np.full(len(urls), SEED_CASH, np.uint64),
+            **{one.name: np.full(len(urls), one.of_seed, one.dtype) for one in ACCUMULATORS},
         },
         schema=AUX,
     )

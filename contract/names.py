@@ -39,7 +39,7 @@ TARGETS = "Alvos.parquet"
 REJECTED = "UrlsRejeitadas.parquet"
 AUX = "AUX.parquet"
 RECONSIDERED = "Reconsideradas.parquet"
-REFUSED = "UrlsRecusadas.parquet"
+REFUSED_URLS = "UrlsRecusadas.parquet"
 REPORT = "report.json"
 
 NUMBER_END = 1 << 32  # of cycles, blocks and positions of the log: texts are found by cycles of 32 bits

@@ -2,19 +2,20 @@
 
 import pyarrow as pa
 
-from contract.accumulators import ACCUMULATORS, SHARED_NAMES
+from contract.accumulators import ACCUMULATORS, COUNTED_NAMES, SHARED_NAMES
 
 KEYS = [("domain_key", pa.uint64()), ("url_key", pa.uint64()), ("server_key", pa.uint64())]
 ORDER = ("domain_key", "url_key")  # the order of every table keyed by URL but the list
 DISTINCT = ("url_key", "url")  # columns of such tables whose values hardly repeat
-# Of AUX and its like: keys of neighbours repeat, but zstd sees that too, and a dictionary of 8,192 rows takes longer to make and more room.
+# Of AUX and its like: keys of neighbours repeat, but zstd finds that too, and a dictionary of 8,192 rows takes longer
+# to make and needs more bytes.
 AUX_DISTINCT = (*DISTINCT, "domain_key", "server_key")
-TAKEN = tuple(f"{name}_taken" for name in SHARED_NAMES)  # what a row of the list takes along, and gives to its targets
+TAKEN = tuple(f"{name}_taken" for name in SHARED_NAMES)  # what a row of the list takes along for its targets
 _TAKEN = [(name, pa.uint64()) for name in TAKEN]
 
-# Outcomes of a URL in a list; a URL of the list that is in no row was not reached.
+# Outcomes of a listed URL; one without a row was not reached.
 ANSWERED, FAILED, REFUSED = "answered", "failed", "refused"
-ROBOTS = "robots"  # the reason of a refusal that the verifier may take back when the rules change
+REASON_ROBOTS = "robots"  # the reason of a refusal that the verifier may take back when the rules change
 
 
 def schema(*columns: tuple[str, pa.DataType], nullable: tuple[str, ...] = ()) -> pa.Schema:
@@ -40,7 +41,7 @@ LAST_FAILURE = [  # of a server
     ("last_failure_at_ms", pa.int64()),
 ]
 
-SERVERS = schema(
+CYCLE_SERVERS = schema(
     ("server", pa.string()),
     ("server_key", pa.uint64()),
     ("domain_key", pa.uint64()),
@@ -124,22 +125,21 @@ METADATA = schema(
 
 UNKNOWN_DIGEST = bytes(16)  # content_digest of a revisit, whose content is not there to be read
 
+# For a new column see contract/accumulators.py: it names the files to touch.
 EXTRACTED = schema(
     *KEYS,
     ("url", pa.string()),
     ("depth", pa.uint8()),
-    *((accumulator.name, {"u4": pa.uint32(), "u8": pa.uint64()}[accumulator.dtype]) for accumulator in ACCUMULATORS),
+    *((accumulator.name, pa.from_numpy_dtype(accumulator.dtype)) for accumulator in ACCUMULATORS),
 )
 AUX = EXTRACTED
-SERVER_RULES = (
-    "",
-    "server_budget",
-    "domain_budget",
-    "path_prefix",
-    "query",
-)  # rules about a whole server; the code of one is its place
+# Rules about a whole server; the code of a rule is its index, 0 for none.
+SERVER_RULES = ("", "server_budget", "domain_budget", "path_prefix", "query")
 REFUSED_ROWS = schema(
-    ("domain_key", pa.uint64()), ("url_key", pa.uint64()), ("links_in", pa.uint64()), ("rule", pa.uint8())
+    ("domain_key", pa.uint64()),
+    ("url_key", pa.uint64()),
+    *((name, pa.uint64()) for name in COUNTED_NAMES),
+    ("rule", pa.uint8()),
 )
 
 RECONSIDERED = schema(*KEYS, ("is_server", pa.bool_()))

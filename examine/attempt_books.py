@@ -28,8 +28,8 @@ class Ledger:
     def __init__(self, generation: Generation, bounds: tuple[int, int], seen: int):
         self.seen = seen
         self._bounds = bounds
-        self._domain = column(generation.servers, "domain_key")[generation.places]
-        self._server = column(generation.servers, "server_key")[generation.places]
+        self._domain = column(generation.servers, "domain_key")[generation.server_index]
+        self._server = column(generation.servers, "server_key")[generation.server_index]
         self._key = np.asarray(generation.rows["key"])
         self.attempts = np.zeros(len(self._key), np.int64)
         self._collected = np.zeros(len(self._key), bool)

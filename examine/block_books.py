@@ -1,10 +1,13 @@
 """The books of blocks: every generation right in itself, and all of them together equal to what was ever found."""
 
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from contract import names
+from contract.accumulators import COUNTED_NAMES
 from contract.aux_rows import may_hold
 from contract.blocks import in_interval, interval
 from contract.generation import Generation, open_generation, read_urls
@@ -14,6 +17,8 @@ from contract.url import Keys, server_of
 from examine.findings import Findings
 from storage.publish import is_published, read_manifest
 from storage.tables import column, read_table
+
+Sums = Counter[str]  # by name of a counted accumulator
 
 
 def check_generation(
@@ -31,7 +36,7 @@ def check_generation(
         "server of another block",
     )
     findings.rows("states are known", place, rows["state"] >= len(STATES), "no such state")
-    places = generation.places
+    places = generation.server_index
     bad_server = places >= len(servers)
     bad_server[~bad_server] = (
         np.bincount(places[~bad_server], minlength=len(servers))[places[~bad_server]]
@@ -73,22 +78,27 @@ def check_side(crawl: Path, generation: Generation, place: Path, findings: Findi
             findings.rows("collected URLs point at their metadata", place, wrong, f"not the URL in {path}")
 
 
+def add_up(columns: Mapping[str, np.ndarray]) -> Sums:
+    """The sum of each counted accumulator over these columns."""
+    return Counter({name: int(columns[name].sum(dtype=np.uint64)) for name in COUNTED_NAMES})
+
+
 class Found:
-    """What committed cycles found: keys and sums of links in, each cycle read once."""
+    """What committed cycles found: keys and sums of counted accumulators, each cycle read once."""
 
     def __init__(self, crawl: Path):
         self._crawl = crawl
-        self._cycles: dict[int, tuple[np.ndarray, int]] = {}
+        self._cycles: dict[int, tuple[np.ndarray, Sums]] = {}
 
-    def of(self, kind: str, cycle: int) -> tuple[np.ndarray, int]:
+    def of(self, kind: str, cycle: int) -> tuple[np.ndarray, Sums]:
         if cycle not in self._cycles:
             folder = self._crawl / names.cycle(cycle)
             if kind == SEED:
                 table = read_table(folder / names.VERIFIER / names.AUX, AUX, columns=["url_key"])
-                self._cycles[cycle] = column(table, "url_key"), 0
+                self._cycles[cycle] = column(table, "url_key"), Counter()
             else:
                 table = read_table(
-                    folder / names.EXTRACTOR / names.EXTRACTED, EXTRACTED, columns=["url_key", "links_in"]
+                    folder / names.EXTRACTOR / names.EXTRACTED, EXTRACTED, columns=["url_key", *COUNTED_NAMES]
                 )
                 collected = read_table(
                     folder / names.EXTRACTOR / names.COLLECTED, COLLECTED, columns=["url_key", "foreign"]
@@ -96,7 +106,7 @@ class Found:
                 foreign = column(collected, "url_key")[column(collected, "foreign").astype(bool)]
                 self._cycles[cycle] = (
                     np.concatenate([column(table, "url_key"), foreign]),
-                    int(column(table, "links_in").sum(dtype=np.uint64)),
+                    add_up({name: column(table, name) for name in COUNTED_NAMES}),
                 )
         return self._cycles[cycle]
 
@@ -106,30 +116,32 @@ def check_position(crawl: Path, log: State, found: Found, findings: Findings) ->
     place = crawl / names.LOG / names.log_entry(log.length - 1)
     entries = [entry for entry in log.entries if entry is not None]
     brought = [found.of(entry.kind, entry.cycle) for entry in entries if entry.kind in (CRAWL, SEED)]
-    known, links_in = [np.empty(0, np.uint64)], 0
+    known, sums = [np.empty(0, np.uint64)], Counter()
     for entry in entries:
         if entry.kind in (CRAWL, ABSORB):
-            path = crawl / names.cycle(entry.cycle) / names.VERIFIER / names.REFUSED
+            path = crawl / names.cycle(entry.cycle) / names.VERIFIER / names.REFUSED_URLS
             refused = read_table(path, REFUSED_ROWS)
             known.append(column(refused, "url_key"))
-            links_in += int(column(refused, "links_in").sum(dtype=np.uint64))
+            sums += add_up({name: column(refused, name) for name in COUNTED_NAMES})
     for block in range(log.blocks):
         generation = open_generation(crawl, block, log.generation(block))
         known.append(np.asarray(generation.rows["key"]))
-        links_in += int(generation.rows["links_in"].sum(dtype=np.uint64))
+        sums += add_up(generation.rows)
         low, high = interval(block, log.blocks)
         for path in pending_aux(crawl, log, block):
-            aux = read_table(path, AUX, columns=["domain_key", "url_key", "links_in"])
+            aux = read_table(path, AUX, columns=["domain_key", "url_key", *COUNTED_NAMES])
             mine = in_interval(column(aux, "domain_key"), low, high)
             known.append(column(aux, "url_key")[mine])
-            links_in += int(column(aux, "links_in")[mine].sum(dtype=np.uint64))
-    findings.equal(
-        "links in of R, AUX and refused = links in of all cycles",
-        place,
-        links_in,
-        sum(number for _, number in brought),
-        "sums",
-    )
+            sums += add_up({name: column(aux, name)[mine] for name in COUNTED_NAMES})
+    for name in COUNTED_NAMES:
+        words = name.replace("_", " ")
+        findings.equal(
+            f"{words} of R, AUX and refused = {words} of all cycles",
+            place,
+            sums[name],
+            sum(numbers[name] for _, numbers in brought),
+            "sums",
+        )
     have = np.unique(np.concatenate(known))
     want = np.unique(np.concatenate([np.empty(0, np.uint64), *(part for part, _ in brought)]))
     missing, extra = np.setdiff1d(want, have), np.setdiff1d(have, want)

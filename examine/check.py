@@ -23,7 +23,7 @@ from contract.crawl_config import read_crawl_config
 from contract.crawl_folder import CrawlFolder, notes_of_damage, open_folder
 from contract.dictionary import read_dictionary
 from contract.errors import EX_DATAERR
-from contract.generation import open_generation
+from contract.generation import open_generation, read_generation_manifest
 from contract.lines import say
 from contract.log import ABANDON, CRAWL, State, positions, replay
 from contract.plan import cycles_without_plan, open_cycles, read_plan
@@ -138,7 +138,7 @@ def published_folders(crawl: Path) -> list[Path]:
 
 def check_files(crawl: Path, folder: Path, log: State, aside: set[str], findings: Findings) -> None:
     with findings.reading(FILES, folder):
-        check_manifest(crawl, folder, read_manifest(folder), log, aside, findings)
+        check_manifest(crawl, folder, read_generation_manifest(folder), log, aside, findings)
 
 
 def check_manifest(crawl: Path, folder: Path, manifest: dict, log: State, aside: set[str], findings: Findings) -> None:

@@ -7,10 +7,12 @@ import numpy as np
 import pyarrow.compute as pc
 
 from contract import names
+from contract.accumulators import COUNTED_NAMES
 from contract.tables import (
     ANSWERED,
     AUX,
     COLLECTED,
+    CYCLE_SERVERS,
     EXTRACTED,
     FAILED,
     FAILURES,
@@ -19,7 +21,6 @@ from contract.tables import (
     METADATA,
     REFUSED,
     REJECTED,
-    SERVERS,
     TARGETS,
     URL_LIST,
 )
@@ -51,7 +52,7 @@ def check_cycle(crawl: Path, cycle: int, keys: Keys, findings: Findings) -> None
     metadata = read_table(extractor / names.METADATA, METADATA)
     for name, table in ((names.COLLECTED, collected), (names.EXTRACTED, extracted), (names.METADATA, metadata)):
         check_keyed(extractor / name, table, keys, findings)
-    read_table(extractor / names.SERVERS, SERVERS)
+    read_table(extractor / names.SERVERS, CYCLE_SERVERS)
     read_table(extractor / names.LINKS, LINKS)
     rejected = read_table(extractor / names.REJECTED, REJECTED)
     if (extractor / names.TARGETS).exists():
@@ -138,13 +139,15 @@ def check_links(place: Path, extracted, rejected, counts: dict, findings: Findin
         int(column(rejected, "links").sum(dtype=np.uint64)),
         "rejected, links",
     )
-    findings.equal(
-        "followed = sum of links in over UrlsExtraidas",
-        place,
-        counts["followed"],
-        int(column(extracted, "links_in").sum(dtype=np.uint64)),
-        "followed, links in",
-    )
+    for name in COUNTED_NAMES:
+        words = name.replace("_", " ")
+        findings.equal(
+            f"followed = sum of {words} over UrlsExtraidas",
+            place,
+            counts["followed"],
+            int(column(extracted, name).sum(dtype=np.uint64)),
+            f"followed, {words}",
+        )
 
 
 def check_merge(place: Path, counts: dict, findings: Findings) -> None:

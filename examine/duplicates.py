@@ -269,7 +269,7 @@ def read_pages(sources: list[Source], places: np.ndarray) -> dict[int, dict]:
         here = places[places >> np.uint64(32) == which]
         row = (here & np.uint64(0xFFFFFFFF)).astype(np.int64)
         generation = source.open()
-        urls = read_urls(source.crawl, generation, generation.collected_places[row])
+        urls = read_urls(source.crawl, generation, generation.collected_rows[row])
         for place, url, cycle, row_of_cycle in zip(
             here.tolist(), urls, source.side["cycle"][row].tolist(), source.side["row"][row].tolist()
         ):

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contract import names
+from contract.accumulators import ACCUMULATORS
 from contract.dictionary import read_dictionary
 from contract.errors import Usage
 from contract.generation import SERVERS_FILE, Generation, open_generation, read_urls
@@ -97,10 +98,9 @@ def iterate_generation(crawl: Path, generation: Generation) -> Rows:
                 "url": url,
                 "state": STATES[part["state"][row]],
                 "depth": int(part["depth"][row]),
-                "links_in": int(part["links_in"][row]),
-                "cash": int(part["cash"][row]),
+                **{accumulator.name: int(part[accumulator.name][row]) for accumulator in ACCUMULATORS},
                 "attempts": int(part["attempts"][row]),
-                "server": servers[generation.places[start + row]],
+                "server": servers[generation.server_index[start + row]],
                 "key": int(part["key"][row]),
             }
 

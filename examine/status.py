@@ -21,7 +21,7 @@ from contract.command import make_parser, run
 from contract.crawl_config import read_crawl_config
 from contract.crawl_folder import CrawlFolder, notes_of_damage, open_folder
 from contract.errors import EX_DATAERR, BadConfiguration
-from contract.generation import is_whole
+from contract.generation import is_whole, read_generation_manifest
 from contract.held import read_held
 from contract.lines import say
 from contract.log import CRAWL, State, replay
@@ -113,7 +113,7 @@ def figures_of(crawl: Path, block: int, generation: int | None) -> dict:
     if generation is None:
         return {}
     try:
-        manifest = read_manifest(crawl / names.generation(block, generation))
+        manifest = read_generation_manifest(crawl / names.generation(block, generation))
     except (FileNotFoundError, Damaged):
         return {"damaged": True}
     wanted = (
@@ -219,7 +219,11 @@ def block_in_need(crawl: Path, log: State, path: Path) -> int | None:
         if path.parent == folder:
             return block
         try:
-            if folder and path.parent == Path(names.TEXT) and path.name in read_manifest(crawl / folder)["texts"]:
+            if (
+                folder
+                and path.parent == Path(names.TEXT)
+                and path.name in read_generation_manifest(crawl / folder)["texts"]
+            ):
                 return block
         except (FileNotFoundError, Damaged):
             continue

@@ -88,7 +88,7 @@ def find_known(crawl: Path, log: State, subject: Subject) -> dict | None:
     row = {name: int(generation.rows.read(name, place, place + 1)[0]) for name in COLUMNS}
     (text,) = read_urls(crawl, generation, np.array([place]))
     server = generation.servers.slice(
-        int(generation.server_places(np.array([row["server"]]), place)[0]), 1
+        int(generation.index_servers(np.array([row["server"]]), place)[0]), 1
     ).to_pylist()[0]
     known = {
         "generation": number,
@@ -144,7 +144,7 @@ def find_refusals(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
     for entry in log.entries:
         if entry is None or entry.kind not in (CRAWL, ABSORB):
             continue
-        path = crawl / names.cycle(entry.cycle) / names.VERIFIER / names.REFUSED
+        path = crawl / names.cycle(entry.cycle) / names.VERIFIER / names.REFUSED_URLS
         if path.exists() and (row := find_row(path, REFUSED_ROWS, subject)):
             yield {"cycle": entry.cycle, "rule": SERVER_RULES[row["rule"]]}
 

@@ -1,1 +1,1 @@
-"""Files, arrays and tables that survive a crash; knows nothing of URLs."""
+"""Files, arrays and tables that survive a crash; knows nothing of URLs, blocks or generations."""

@@ -23,7 +23,7 @@ def open_array(path: Path, dtype: str) -> np.ndarray:
 
 
 def read_small_array(path: Path) -> np.ndarray:
-    """mmap refuses a column of no rows; so does a file cut off, which then fails here too."""
+    """Reads what mmap refuses: a column of no rows. A file that is cut off fails here too."""
     try:
         return np.load(path, allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
@@ -39,21 +39,21 @@ def find_in_sorted(keys: np.ndarray, among: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def merge_sorted(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The merged keys and where each of `left` and of `right` went; both u64, sorted, unique, without common keys."""
+    """(merged keys, new row of each of `left`, of each of `right`); both u64, sorted, unique, without common keys."""
     if not len(left) or not len(right):
         merged = np.array(left if len(left) else right)
         return merged, np.arange(len(left)), np.arange(len(right))
-    merged, (left_places, right_places) = sortednp.merge(
+    merged, (left_rows, right_rows) = sortednp.merge(
         np.ascontiguousarray(left), np.ascontiguousarray(right), indices=True
     )
-    return merged, left_places.astype(np.int64), right_places.astype(np.int64)
+    return merged, left_rows.astype(np.int64), right_rows.astype(np.int64)
 
 
-def interleave(left: np.ndarray, right: np.ndarray, left_places: np.ndarray, right_places: np.ndarray) -> np.ndarray:
+def interleave(left: np.ndarray, right: np.ndarray, left_rows: np.ndarray, right_rows: np.ndarray) -> np.ndarray:
     """The column that goes with the keys of merge_sorted."""
     column = np.empty(len(left) + len(right), left.dtype)
-    column[left_places] = left
-    column[right_places] = right
+    column[left_rows] = left
+    column[right_rows] = right
     return column
 
 
@@ -65,13 +65,21 @@ def starts_of_runs(values: np.ndarray) -> np.ndarray:
 
 
 def rank_in_run(values: np.ndarray) -> np.ndarray:
-    """For each place of a sorted array, how many equal values stand before it."""
+    """For each value of a sorted array, how many equal ones come before it."""
     starts = starts_of_runs(values)
     lengths = np.diff(np.append(starts, len(values)))
     return np.arange(len(values)) - np.repeat(starts, lengths)
 
 
 def encode(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(distinct values, in the order of their first rows; the place of each value among them, i32): by hashing, a fifth of the time of sorting."""
+    """(distinct values, in the order of their first rows; index of each value among them, i32).
+
+    By hashing, which takes a fifth of the time of sorting.
+    """
     encoded = pa.array(values).dictionary_encode()
     return encoded.dictionary.to_numpy(), encoded.indices.to_numpy()
+
+
+def bound(values: np.ndarray, dtype: str) -> np.ndarray:
+    """u64 values, at most the largest of a type, in that type."""
+    return np.minimum(values, np.uint64(np.iinfo(dtype).max)).astype(dtype)

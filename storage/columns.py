@@ -1,7 +1,7 @@
-"""Columns of a table as files: .npy, opened by mmap, or .npy.zst, packed in frames that `zstdcat` joins to an .npy file.
+"""Columns of a table as files: .npy, opened by mmap, or .npy.zst, packed in frames that `zstdcat` joins to .npy.
 
-A column that hardly repeats, such as keys, is plain; the others are packed, mostly to less than half a byte a row. Both are
-written piece by piece and read in part, so that a table of any length needs little memory.
+A column whose values hardly repeat, such as keys, is plain. The others are packed, mostly to less than half a byte per
+row. Both are written piece by piece and read in part, so that a table of any length needs little memory.
 """
 
 import ast
@@ -52,9 +52,9 @@ class PlainWriter:
 
 
 class PackedWriter:
-    """Packs rows into frames; what is packed stays in memory until the file, with its head, can be written whole.
+    """Packs rows into frames, which stay in memory until the file can be written with its head.
 
-    A column of nothing but zeros makes no file: readers take a missing one for that.
+    A column of zeros alone makes no file: readers take a missing file for that.
     """
 
     def __init__(self, path: Path, dtype: str):
@@ -117,7 +117,7 @@ class ColumnsWriter:
         }
 
     def append(self, rows: Mapping[str, np.ndarray]) -> None:
-        """Adds rows of some of the columns; all must have been given as many in the end."""
+        """Adds rows of some of the columns; in the end all must have the same number of rows."""
         for name, values in rows.items():
             self._writers[name].append(values)
 
@@ -200,7 +200,7 @@ class Columns(Mapping):
         return name in self._packed and self._packed[name].is_zero
 
     def read(self, name: str, start: int, stop: int) -> np.ndarray:
-        """Rows [start, stop) of a column; of a packed one the reader's own."""
+        """Rows [start, stop) of a column; those of a packed one may be written to."""
         return self._packed[name].read(start, stop) if name in self._packed else self._whole[name][start:stop]
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -216,7 +216,7 @@ class Columns(Mapping):
 
 
 def read_packed(path: Path) -> np.ndarray:
-    """A packed column, whatever its type, as its own head tells it."""
+    """A packed column of any type, which its own head names."""
     try:
         head, start = Members(memoryview(path.read_bytes())).read(0, HEAD_BYTES)
         described = ast.literal_eval(head[10:].decode("latin-1"))

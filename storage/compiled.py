@@ -1,11 +1,12 @@
-"""Functions that are compiled to machine code, for loops over bytes or rows that no array operation expresses; the one place that uses numba.
+"""Functions compiled to machine code, for loops over bytes or rows that no array operation expresses.
 
-A function is compiled when it is first called on a machine, by numba, which takes a second or two. Its machine code is kept beside its module,
-or in the user's cache folder, and loaded by LLVM alone from then on: in some hundredths of a second, where numba would take half a second.
+The only module that imports numba. Numba compiles a function when it is first called on a machine, which takes a second
+or two. The machine code is kept beside the function's module, or in the user's cache folder. From then on LLVM alone
+loads it: in some hundredths of a second, where numba would take half a second.
 
-What can be compiled: loops over arrays and numbers that were handed over. It makes no array, raises nothing, calls nothing but functions of its
-own module with the same mark, and those of this one, and gives back one integer. What it reads of its module besides is frozen into what is kept, which
-counts for as long as the module's file does not change.
+What can be compiled: loops over arrays and numbers that are arguments. Such a function makes no array, raises nothing
+and returns one integer. It calls only functions of its own module with the same mark, and those of this module. What
+else it reads of its module is frozen into the kept code, which is valid until the module's file changes.
 """
 
 import ctypes
@@ -28,9 +29,10 @@ _lock = threading.Lock()
 
 
 def compiled(signature: str | None = None, of: tuple[str, ...] = ()) -> Callable[[Callable], Callable]:
-    """Compiles a function for one signature, such as "u8[] i8 T[,] T[]", `T` being each of the types `of`; without one, where another compiled function calls it.
+    """Compiles a function for one signature, such as "u8[] i8 T[,] T[]", where `T` is each of the types `of`.
 
-    Arrays are contiguous, of one dimension or, with a comma, two.
+    Arrays are contiguous, of one dimension or, with a comma, two. A function without a signature is compiled as a part
+    of those that call it.
     """
 
     def mark(function: FunctionType) -> Callable:
@@ -48,22 +50,23 @@ def copy_bytes(to: np.ndarray, at: int, source: np.ndarray, begin: int, length: 
 
 
 def word_at(data: np.ndarray, at: int) -> np.uint64:
-    """For compiled functions, where it is one instruction: the eight bytes from a place on, the first one lowest."""
+    """For compiled functions, where it is one instruction: the eight bytes from `at` on, the first one lowest."""
     return data[at : at + 8].view("<u8")[0]
 
 
 class Loop:
-    """A compiled function. `function` is the same in Python, slow and with every check."""
+    """A compiled function. `function` is the same in Python: slow, and with every check."""
 
     def __init__(self, function: FunctionType, signature: str, of: tuple[str, ...]):
         self.function = function
-        self._chooser = next((place for place, kind in enumerate(signature.split()) if kind.startswith(_ANY)), None)
+        kinds = signature.split()
+        self._chooser = next((number for number, kind in enumerate(kinds) if kind.startswith(_ANY)), None)
         self._variants = {np.dtype(dtype).str: Variant(function, signature.replace(_ANY, dtype)) for dtype in of} or {
             "": Variant(function, signature)
         }
 
     def load(self) -> None:
-        """So that the first call, or the first in each process that is forked from here, need not do it."""
+        """Loads the code now, so that neither the first call nor a forked process has to."""
         for variant in self._variants.values():
             variant.load()
 
@@ -82,7 +85,8 @@ class Variant:
     def __init__(self, function: FunctionType, signature: str):
         self._function = function
         self._kinds = [Kind(text) for text in signature.split()]
-        self._name = f"{function.__module__}.{function.__name__}-{'-'.join(text.replace('[]', 's').replace('[,]', 'ss') for text in signature.split())}"
+        kinds = "-".join(text.replace("[]", "s").replace("[,]", "ss") for text in signature.split())
+        self._name = f"{function.__module__}.{function.__name__}-{kinds}"
         self._run: Callable | None = None
 
     def __call__(self, arguments: tuple) -> int:
@@ -101,7 +105,10 @@ class Variant:
                 self._run = self._run or self._load()
 
     def _load(self) -> Callable:
-        """Loads what was kept, or compiles it anew; the function that takes a place for the result, one for an error, and flat arguments."""
+        """Loads the kept code, or compiles it anew.
+
+        Returns a function of two pointers, for its result and for an error, and of flat arguments.
+        """
         import llvmlite
         import llvmlite.binding as llvm
 
@@ -116,10 +123,8 @@ class Variant:
         ]
         identity = xxhash.xxh3_128_digest("\0".join(about).encode())
         cache_folder = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
-        folders = [
-            source.parent / "__pycache__",
-            *([cache_folder / "coletor"] if cache_folder.is_absolute() else []),
-        ]  # a user may have no home
+        # A user may have no home.
+        folders = [source.parent / "__pycache__", *([cache_folder / "coletor"] if cache_folder.is_absolute() else [])]
         kept = next(filter(None, (read_kept(folder / f"{self._name}.o", identity) for folder in folders)), None)
         if kept is None:
             kept = self._compile()
@@ -136,16 +141,13 @@ class Variant:
         """Its symbol, a line, and its machine code."""
         from numba import config, from_dtype, int64, njit, types
 
-        config.DISABLE_JIT = 0  # a debugger's wish for other programs; here `function` is for that
-        options = {
-            "nogil": True,
-            "error_model": "numpy",
-            "_nrt": False,
-        }  # divisions by zero are not looked for, and there is nobody to make arrays
+        config.DISABLE_JIT = 0  # which a debugger may set for other programs; here `function` serves it
+        # Divisions by zero are not looked for, and no array can be made.
+        options = {"nogil": True, "error_model": "numpy", "_nrt": False}
         scopes: dict[int, dict] = {}
 
         def scope_of(names: dict) -> dict:
-            """The names of a module, those of functions with our mark being of compiled ones."""
+            """The names of a module, with compiled functions instead of those with our mark."""
             if id(names) not in scopes:
                 scopes[id(names)] = scope = dict(names)
                 scope |= {
@@ -184,7 +186,7 @@ def make_copy() -> Callable:
     def copy(_, to, at, source, begin, length):
         def generate(context, builder, signature, arguments):
             target, origin = (
-                context.make_array(signature.args[place])(context, builder, arguments[place]).data for place in (0, 2)
+                context.make_array(signature.args[which])(context, builder, arguments[which]).data for which in (0, 2)
             )
             raw_memcpy(
                 builder, builder.gep(target, [arguments[1]]), builder.gep(origin, [arguments[3]]), arguments[4], 1
@@ -212,7 +214,10 @@ def make_load() -> Callable:
 
 
 class Kind:
-    """An argument's type, and how numba wants it: a number as it is, an array as two owners (none), items, bytes an item, place, shape and strides."""
+    """An argument's type, and how numba expects it.
+
+    A number is passed as it is, an array as two owners (none), items, bytes per item, address, shape and strides.
+    """
 
     def __init__(self, text: str):
         dtype, _, dimensions = text.partition("[")
@@ -234,14 +239,18 @@ class Kind:
             return (index(value),)
         if value.dtype != self.dtype or value.ndim != self.dimensions or not value.flags.c_contiguous:
             raise TypeError(
-                f"expected a contiguous array of {self.dtype} with {self.dimensions} dimensions, found {value.dtype} with {value.ndim}"
+                f"expected a contiguous array of {self.dtype} with {self.dimensions} dimensions, "
+                f"found {value.dtype} with {value.ndim}"
             )
         return None, None, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides
 
 
 @compiled()
 def find_byte(data, at, stop, wanted):
-    """For compiled functions: the first place from `at` on that holds a byte, `stop` where none does; eight bytes a step (Mycroft's test for a zero byte)."""
+    """For compiled functions: the first offset from `at` on that holds a byte, `stop` where none does.
+
+    Eight bytes per step (Mycroft's test for a zero byte).
+    """
     pattern = np.uint64(wanted) * _EACH_BYTE
     while at + 8 <= stop:
         word = word_at(data, at) ^ pattern
@@ -255,7 +264,7 @@ def find_byte(data, at, stop, wanted):
 
 @cache
 def engine():
-    """LLVM, which runs what was compiled."""
+    """LLVM, which runs compiled code."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -266,7 +275,7 @@ def engine():
 
 
 def read_kept(path: Path, identity: bytes) -> bytes | None:
-    """What was kept, where it is whole and of this identity."""
+    """The kept code, where it is whole and of this identity."""
     try:
         content = path.read_bytes() if path.is_file() else b""
     except OSError:
@@ -276,7 +285,7 @@ def read_kept(path: Path, identity: bytes) -> bytes | None:
 
 
 def write_kept(path: Path, body: bytes) -> bool:
-    """Keeps what was compiled, in one step, where that is possible."""
+    """Keeps compiled code, in one step; false where that is not possible."""
     aside = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

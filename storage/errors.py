@@ -1,4 +1,4 @@
-"""What can be wrong with a file, said so that a person can find the place."""
+"""What can be wrong with a file: errors that name the file and the offset."""
 
 from contextlib import contextmanager
 
@@ -10,8 +10,8 @@ class Damaged(Exception):
         self.path = path
         self.what = what
         self.offset = offset
-        place = "" if offset is None else f" at byte {offset}"
-        super().__init__(f"{path}{place}: {what}")
+        position = "" if offset is None else f" at byte {offset}"
+        super().__init__(f"{path}{position}: {what}")
 
 
 class UnknownFormat(Exception):

@@ -1,7 +1,7 @@
 """The index at the end of a file of zstd frames: where each frame begins, by one or more counts.
 
-It is a skippable frame, so that `zstdcat` passes over it: rows of u64 of equal length, their checksum, and the frame's own
-payload length in the last 8 bytes, from which a reader finds its start.
+It is a skippable frame, so that `zstdcat` passes over it. It has rows of u64 of equal length, their checksum, and last,
+in 8 bytes, the length of its own payload, from which a reader finds its start.
 """
 
 from pathlib import Path

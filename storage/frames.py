@@ -1,8 +1,8 @@
 """Compressed members that stand alone, one after another in a file: zstd frames or gzip members.
 
-The one place that imports zstandard. Each member carries its own checksum and can be read without the others. A file of
-zstd frames may begin with a dictionary, which all of its frames then need: a skippable frame that holds it, as the IIPC's
-"Zstandard Compression for WARC Files 1.0" has it.
+The only module that imports zstandard. Each member carries its own checksum and can be read without the others. A file
+of zstd frames may begin with a dictionary, which all of its frames then need. A skippable frame holds it, as in the
+IIPC's "Zstandard Compression for WARC Files 1.0".
 """
 
 import zlib
@@ -17,9 +17,9 @@ DICTIONARY_FRAME_MAGIC = 0x184D2A5D  # the one of them that holds a file's dicti
 _ZSTD_NUMBER = int.from_bytes(ZSTD_MAGIC, "little")
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_WINDOW = 31  # zlib's number for 'gzip wrapper, 32 KiB window'
-DICTIONARY_MAX_BYTES = 8 << 20  # the most that the IIPC's form asks readers to take
+DICTIONARY_MAX_BYTES = 8 << 20  # the most that the IIPC's format asks readers to accept
 DICTIONARY_LEVEL = 19  # compressed once for each file, so it may take its time
-COMPRESS_THREADS = 2  # of zstd's own, for many contents at once: one alone held the fetcher's loop up
+COMPRESS_THREADS = 2  # of zstd's own, for many contents at once: with one alone, callers in a loop waited
 AT_ONCE_BYTES = 1 << 20  # content up to this is joined and compressed in one call, which is fastest
 _FIRST_PIECE, _LAST_PIECE = 1 << 15, 1 << 20
 _SKIPPABLE_HEAD_BYTES = 8
@@ -52,9 +52,8 @@ class Zstd:
         self._compressor = zstandard.ZstdCompressor(
             level=level, dict_data=loaded, write_checksum=True, write_content_size=True
         )
-        self.opening = (
-            b"" if dictionary is None else dictionary_frame(dictionary)
-        )  # what a file of these frames begins with
+        # What a file of these frames begins with.
+        self.opening = b"" if dictionary is None else dictionary_frame(dictionary)
 
     def compress(self, *pieces) -> bytes:
         """One frame of the pieces (any buffers) behind each other; large content is never joined."""
@@ -142,7 +141,10 @@ class Members:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces), position - len(decoder.unused_data)
 
     def _read_at_once(self, start: int, longest: int) -> tuple[bytes, int] | None:
-        """A frame that tells its size, if that is not too large, in one call: half the time. None where it is not such, or not whole."""
+        """A frame whose head has its size, if that is not too large, in one call, which takes half the time.
+
+        None for any other frame, and where it is not whole.
+        """
         try:
             size = zstandard.frame_content_size(self._data[start : start + _FRAME_HEAD_BYTES])
             if not 0 < size <= min(longest, AT_ONCE_BYTES):
@@ -154,8 +156,11 @@ class Members:
             return None
 
     def pass_member(self, start: int, longest: int) -> int:
-        """Where the member at `start` ends. Of zstd the heads of its blocks tell, and whether the content is whole shows when it is read;
-        of gzip only its content does, which is not kept. Raises as read() does."""
+        """Where the member at `start` ends. Raises as read() does.
+
+        The heads of zstd's blocks have their sizes; whether the content is whole shows when it is read. The end of a
+        gzip member shows only in its content, which is not kept.
+        """
         start = self.pass_extensions(start)
         magic = bytes(self._data[start : start + 4])
         if magic == ZSTD_MAGIC:
@@ -163,7 +168,7 @@ class Members:
         return gzip_end(self._data, start, longest) if magic[:2] == GZIP_MAGIC else self.read(start, longest)[1]
 
     def read_start(self, start: int, most_bytes: int) -> bytes:
-        """About the first `most_bytes` of the content of the member at `start`, never more; Broken where that is none."""
+        """About the first `most_bytes` of the content of the member at `start`, never more; Broken where it is none."""
         try:
             if bytes(self._data[start : start + 4]) == ZSTD_MAGIC:
                 return self._zstd.stream_reader(self._data[start:]).read(most_bytes)
@@ -183,7 +188,10 @@ class Members:
 
 
 def frame_end(data: memoryview, start: int) -> int:
-    """Where a zstd frame ends, by the sizes of its header, its blocks and its checksum (RFC 8878 3.1.1); Torn where the data ends first."""
+    """Where a zstd frame ends, by the sizes of its header, its blocks and its checksum (RFC 8878 3.1.1).
+
+    Torn where the data ends first.
+    """
     descriptor = data[start + 4] if start + 4 < len(data) else 0
     is_single, has_checksum = descriptor >> 5 & 1, descriptor >> 2 & 1
     size_bytes = (is_single, 2, 4, 8)[descriptor >> 6]

@@ -1,7 +1,7 @@
 """A Parquet table sorted by two u64 columns, read by ranges of their pairs.
 
-Which row groups may hold a range is known from the first key of each group; inside one long run of a first key, from the
-groups' own statistics of the second.
+The first key of each row group shows which groups may hold a range. Inside one long run of a first key, the groups'
+own statistics of the second key do.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ GROUPS_AT_ONCE = 8  # 65,536 rows: memory that is used again costs less than fre
 
 
 class KeyedFile:
-    """Open only while it is read, so that a turn may have any number of them, and several threads one."""
+    """Open only while it is read, so that a program may have any number of them, and several threads one."""
 
     def __init__(
         self,
@@ -30,7 +30,10 @@ class KeyedFile:
         last_key: int | None = None,
         is_verified: bool = False,
     ):
-        """`first_keys`, of each row group, and `last_key` spare asking the file for them; of a file verified whole the pages are not checked again."""
+        """`first_keys`, of each row group, and `last_key` spare reading them from the file.
+
+        Pages of a file that was verified whole are not checked again.
+        """
         self._path = path
         self._schema = schema
         self._names = keys
@@ -47,16 +50,15 @@ class KeyedFile:
         if len(first_keys) != self._groups:
             raise Damaged(path, f"expected {len(first_keys)} row groups, found {self._groups}")
         self._firsts = np.array(first_keys, np.uint64)
-        self._lasts = (
-            np.append(self._firsts[1:], np.uint64(last_key or 0)) if self._groups else self._firsts
-        )  # of a group: not below any of its keys
+        # Of a group: not below any of its keys.
+        self._lasts = np.append(self._firsts[1:], np.uint64(last_key or 0)) if self._groups else self._firsts
 
     def __len__(self) -> int:
         return self._metadata.num_rows
 
     def _bounds(self, group: int, key: int) -> tuple[int, int]:
-        place = self._schema.get_field_index(self._names[key])
-        statistics = self._metadata.row_group(group).column(place).statistics
+        number = self._schema.get_field_index(self._names[key])
+        statistics = self._metadata.row_group(group).column(number).statistics
         if statistics is None or not statistics.has_min_max:
             raise Damaged(self._path, f"expected statistics of {self._names[key]} in row group {group}, found none")
         return statistics.min, statistics.max
@@ -79,7 +81,10 @@ class KeyedFile:
         return least <= high and most >= low
 
     def measure(self, low: int, high: int) -> tuple[float, float]:
-        """About how many rows have pairs in [low, high), and of how many bytes, as if those of a row group were evenly spread between its ends."""
+        """Approximate number of rows with pairs in [low, high), and of their bytes.
+
+        Rows count as evenly spread between the ends of their row group.
+        """
         shares = [(self._share(group, low, high), *self._sizes[group]) for group in self._groups_of(low, high).tolist()]
         return sum(share * rows for share, rows, _ in shares), sum(share * size for share, _, size in shares)
 

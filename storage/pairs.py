@@ -1,4 +1,4 @@
-"""Two u64 columns sorted by both, sorted and searched by pairs of keys; a pair as one number is the first key times 2^64 plus the second."""
+"""Two u64 columns, sorted and searched by pairs of keys; as a number, a pair is first * 2^64 + second."""
 
 import numpy as np
 
@@ -7,11 +7,15 @@ from storage.compiled import compiled
 
 KEY_END = 1 << 64
 PAIR_END = 1 << 128
-RUN_LEAST = 16  # rows that are sorted by insertion where no longer run lies
+RUN_LEAST = 16  # rows; shorter runs are made this long by insertion
 
 
 class Runs:
-    """Rows in runs: `firsts` (u64, rising, each once), where each run starts (and, one place more, where the last ends), and second keys, rising in each run."""
+    """Rows in runs of one first key.
+
+    Given are the first keys (u64, rising, each once), the row that each run starts at, with the end as one value more,
+    and the second keys, which rise within each run.
+    """
 
     def __init__(self, firsts: np.ndarray, starts: np.ndarray, second: np.ndarray):
         self._columns = (
@@ -21,14 +25,20 @@ class Runs:
         )
 
     def search(self, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """For each pair (u64, any order) the first row that is not below it, i64, and whether that row is the pair; quickest where pairs are sorted."""
-        place, there = np.empty(len(first), np.int64), np.empty(len(first), np.uint8)
-        search_runs(*self._columns, np.ascontiguousarray(first), np.ascontiguousarray(second), place, there)
-        return place, there.view(bool)
+        """For each pair (u64, any order) the first row that is not below it, i64, and whether that row is the pair.
+
+        Quickest where pairs are sorted.
+        """
+        row, there = np.empty(len(first), np.int64), np.empty(len(first), np.uint8)
+        search_runs(*self._columns, np.ascontiguousarray(first), np.ascontiguousarray(second), row, there)
+        return row, there.view(bool)
 
 
 def sort_pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The order of rows (i32) by two u64 columns, stable, and both in that order; quickest where rows come as some sorted runs behind each other. Uses the columns up."""
+    """The order of rows (i32) by two u64 columns, stable, and both columns in that order. Overwrites the columns.
+
+    Quickest where the rows are a few sorted runs, one behind the other.
+    """
     columns = first, second, np.arange(len(first), dtype=np.int32)
     spare = tuple(map(np.empty_like, columns))
     ends = np.empty(len(first) // RUN_LEAST + 1, np.int64)
@@ -50,15 +60,15 @@ def find_pair(first: np.ndarray, second: np.ndarray, pair: int) -> int:
 
 
 def find_pairs(first: np.ndarray, second: np.ndarray, in_first: np.ndarray, in_second: np.ndarray) -> np.ndarray:
-    """Place of each pair (first, second) in two columns (u64, sorted by both, each pair once); -1 where it is not there."""
+    """Row of each pair (first, second) in two columns (u64, sorted by both, each pair once); -1 where there is none."""
     starts = starts_of_runs(in_first)
-    place, there = Runs(in_first[starts], np.append(starts, len(in_first)), in_second).search(first, second)
-    return np.where(there, place, -1)
+    row, there = Runs(in_first[starts], np.append(starts, len(in_first)), in_second).search(first, second)
+    return np.where(there, row, -1)
 
 
 @compiled("u8[] u8[] i4[] i8[]")
 def find_runs(first, second, row, ends):
-    """Notes where runs of rows that rise already end; shorter ones than RUN_LEAST are made that long. How many there are."""
+    """Sets where runs of rising rows end; runs shorter than RUN_LEAST are made that long. Returns their number."""
     rows, runs, start = len(first), 0, 0
     while start < rows:
         stop = start + 1
@@ -67,13 +77,11 @@ def find_runs(first, second, row, ends):
         ):
             stop += 1
         while stop < rows and stop - start < RUN_LEAST:
-            major, minor, number, place = first[stop], second[stop], row[stop], stop
-            while place > start and (
-                first[place - 1] > major or (first[place - 1] == major and second[place - 1] > minor)
-            ):
-                first[place], second[place], row[place] = first[place - 1], second[place - 1], row[place - 1]
-                place -= 1
-            first[place], second[place], row[place] = major, minor, number
+            major, minor, number, at = first[stop], second[stop], row[stop], stop
+            while at > start and (first[at - 1] > major or (first[at - 1] == major and second[at - 1] > minor)):
+                first[at], second[at], row[at] = first[at - 1], second[at - 1], row[at - 1]
+                at -= 1
+            first[at], second[at], row[at] = major, minor, number
             stop += 1
         ends[runs] = stop
         runs += 1
@@ -83,23 +91,23 @@ def find_runs(first, second, row, ends):
 
 @compiled("u8[] u8[] i4[] u8[] u8[] i4[] i8[] i8")
 def merge_runs(first, second, row, to_first, to_second, to_row, ends, runs):
-    """Merges runs two by two into other columns, and notes where they end there. How many are left."""
+    """Merges runs two by two into other columns, and sets where they end there. Returns how many are left."""
     start = 0
     for run in range(0, runs, 2):
         middle = ends[run]
         stop = ends[run + 1] if run + 1 < runs else middle
-        left, right, place = start, middle, start
+        left, right, at = start, middle, start
         while left < middle and right < stop:  # without a branch that depends on keys, which no processor foresees
             is_right = (first[right] < first[left]) | ((first[right] == first[left]) & (second[right] < second[left]))
             source = right if is_right else left
-            to_first[place], to_second[place], to_row[place] = first[source], second[source], row[source]
+            to_first[at], to_second[at], to_row[at] = first[source], second[source], row[source]
             right += is_right
             left += not is_right
-            place += 1
+            at += 1
         rest = left if left < middle else right
-        for source in range(rest, rest + stop - place):
-            to_first[place], to_second[place], to_row[place] = first[source], second[source], row[source]
-            place += 1
+        for source in range(rest, rest + stop - at):
+            to_first[at], to_second[at], to_row[at] = first[source], second[source], row[source]
+            at += 1
         ends[run >> 1] = stop
         start = stop
     return runs + 1 >> 1
@@ -107,7 +115,7 @@ def merge_runs(first, second, row, to_first, to_second, to_row, ends, runs):
 
 @compiled("u8[] i8[] u8[] u8[] u8[] i8[] u1[]")
 def search_runs(firsts, starts, among, wanted_first, wanted_second, found, there):
-    """Searches from the place of the pair before, by steps that double, where pairs rise; else anew."""
+    """Searches from where the pair before was found, by steps that double, while pairs rise; else anew."""
     run, low, high = 0, 0, 0
     for number in range(len(wanted_first)):
         first, second = wanted_first[number], wanted_second[number]
@@ -120,14 +128,14 @@ def search_runs(firsts, starts, among, wanted_first, wanted_second, found, there
             if run < len(firsts) and firsts[run] == first:
                 high = starts[run + 1]
         begin = found[number - 1] if is_same and second >= wanted_second[number - 1] else low
-        found[number] = place = gallop(among, begin, high, second)
-        there[number] = place < high and among[place] == second
+        found[number] = at = gallop(among, begin, high, second)
+        there[number] = at < high and among[at] == second
     return 0
 
 
 @compiled()
 def gallop(values, low, high, wanted):
-    """The first place in values[low:high], which rise, that is not below `wanted`; `high` where there is none."""
+    """The first index of values[low:high], which rise, whose value is not below `wanted`; `high` if there is none."""
     step = 1
     while low + step <= high and values[low + step - 1] < wanted:
         low += step

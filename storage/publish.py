@@ -19,8 +19,8 @@ import xxhash
 from storage.errors import Damaged, UnknownFormat, naming
 
 MANIFEST = "manifest.json"
-FORMAT = 4  # of every file of a crawl folder
-ASIDE = ".aside-"  # names that start so are never published, and removed once no open plan owns them
+FORMAT = 4  # version of the format of all published files
+ASIDE = ".aside-"  # files whose names begin so are never published; once unused, they are garbage
 
 
 def sync_file(path: Path) -> None:
@@ -38,7 +38,7 @@ sync_folder = sync_file  # on Linux a folder is synced as a file is
 def make_folder(path: Path) -> None:
     """Creates the folder and its missing parents, each one durable in its own parent.
 
-    A folder that is there already is synced in its parent too: whoever made it may have died before that.
+    An existing folder is synced in its parent too: the process that made it may have died before that.
     """
     missing = [path]
     while not missing[-1].parent.is_dir():
@@ -50,9 +50,7 @@ def make_folder(path: Path) -> None:
 
 def write_aside(path: Path, content: bytes) -> Path:
     aside = path.with_name(f"{ASIDE}{os.getpid()}-{path.name}")
-    aside.unlink(
-        missing_ok=True
-    )  # a leftover may be a second name of a published file: writing into it would tear that
+    aside.unlink(missing_ok=True)  # it may be a second name of a published file, which writing would tear
     with naming(path), open(aside, "xb") as file:
         file.write(content)
         file.flush()
@@ -111,7 +109,7 @@ def read_json(path: Path, format_expected: int = FORMAT) -> dict:
 
 
 def raise_if_not_there(path: Path, error: OSError):
-    """A folder, a loop of links and the like in the place of a file is damage; what the machine refuses is not."""
+    """A folder, a loop of links and the like instead of a file is damage; what the machine refuses is not."""
     if error.errno in (errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG):
         raise Damaged(path, f"expected a file, found: {error.strerror}") from None
     raise error
@@ -119,9 +117,8 @@ def raise_if_not_there(path: Path, error: OSError):
 
 def checksum(path: Path) -> str:
     digest = xxhash.xxh3_128()
-    buffer = bytearray(
-        1 << 18
-    )  # one for all of the file, and small enough to stay in the cache: a third of the time of reading fresh ones
+    # One buffer for the whole file, which stays in the cache: a third of the time of reading into fresh ones.
+    buffer = bytearray(1 << 18)
     with open(path, "rb", buffering=0) as file:
         while count := file.readinto(buffer):
             digest.update(memoryview(buffer)[:count])
@@ -154,20 +151,15 @@ def read_manifest(folder: Path) -> dict:
     manifest = read_json(folder / MANIFEST)
     if not isinstance(manifest.get("files"), dict):
         raise Damaged(folder / MANIFEST, "expected a table of files, found none")
-    if not isinstance(manifest.get("texts", {}), dict):
-        raise Damaged(folder / MANIFEST, "expected a table of segments of text, found none")
     for name, about in manifest["files"].items():
         if ".." in Path(name).parts or Path(name).is_absolute():
             raise Damaged(folder / MANIFEST, f"expected names inside the folder, found {name!r}")
         expect_described(folder / MANIFEST, name, about, "bytes")
-    for name, about in manifest.get("texts", {}).items():
-        if name in ("", "..") or name != Path(name).name:
-            raise Damaged(folder / MANIFEST, f"expected names of segments of text, found {name!r}")
-        expect_described(folder / MANIFEST, name, about, "bytes", "texts", "first")
     return manifest
 
 
 def expect_described(path: Path, name: str, about, *numbers: str) -> None:
+    """Damaged where a manifest at `path` does not have the checksum of a file and these numbers."""
     if (
         not isinstance(about, dict)
         or not isinstance(about.get("xxh3"), str)
@@ -181,7 +173,7 @@ def is_published(folder: Path) -> bool:
 
 
 def confirm_published(folder: Path) -> bool:
-    """As is_published, and makes sure of it: what a process that died has left visible need not be durable."""
+    """As is_published, and syncs it: what a process that died has left visible need not be durable."""
     if not is_published(folder):
         return False
     sync_folder(folder)
@@ -193,8 +185,8 @@ def confirm_published(folder: Path) -> bool:
 def publishing(folder: Path, *, resume: bool = False, again: bool = False) -> Iterator[dict]:
     """Gives a manifest to fill in while files are written to the folder; publishes both on leaving.
 
-    What an earlier attempt left there is removed first, unless it is to be resumed. An exception publishes nothing. `again` makes a folder
-    anew that an attempt of the same work, which did not come to its end, has published: nothing rests on it yet.
+    What an earlier attempt left there is removed first, unless it is to be resumed. An exception publishes nothing.
+    `again` makes a folder anew that an unfinished attempt of the same work has published: nothing depends on it yet.
     """
     if is_published(folder):
         if not again:
@@ -227,7 +219,7 @@ def unpublish(folder: Path) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Removes a folder with all that it holds. Of a symbolic link it removes the link only, never what the link leads to."""
+    """Removes a folder with all that it holds; of a symbolic link only the link, never what it leads to."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

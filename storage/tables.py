@@ -12,16 +12,15 @@ from storage.publish import FORMAT, raise_if_not_there
 
 ROW_GROUP_ROWS = 8192  # the grain at which a reader may pick its slice
 LEVEL = 3  # of zstd
-LEVEL_SHORT_LIVED = (
-    1  # of a table that is read a few times and then deleted: two thirds of the time to write, a few per cent larger
-)
+# Of a table that is read a few times and then deleted: two thirds of the time to write, a few per cent larger.
+LEVEL_SHORT_LIVED = 1
 _FORMAT_KEY = b"coletor.format"
 
 
 class TableWriter:
     """Writes a table piece by piece; however it is cut, the same rows are the same bytes.
 
-    `distinct` names columns whose values hardly repeat: they get no dictionary, and their file is smaller and sooner written.
+    `distinct` names columns whose values hardly repeat. They get no dictionary: the file is smaller and sooner written.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, distinct: tuple[str, ...] = (), level: int = LEVEL):
@@ -69,7 +68,7 @@ def write_table(path: Path, table: pa.Table, distinct: tuple[str, ...] = ()) -> 
 
 
 def footer_digest(path: Path) -> str:
-    """A checksum of what a Parquet file says of itself: with it and the checksums of pages, a part can be trusted without the rest."""
+    """A checksum of the footer of a Parquet file: with it and the checksums of pages, a part can be trusted alone."""
     with open(path, "rb") as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - 8))
@@ -92,7 +91,10 @@ def verify_footer(path: Path, digest: str) -> None:
 def open_table(
     path: Path, schema: pa.Schema, metadata: pq.FileMetaData | None = None, is_verified: bool = False
 ) -> pq.ParquetFile:
-    """`metadata`, of an earlier opening of the same file, spares reading its footer; what is verified whole, the checksums of its pages."""
+    """`metadata`, of an earlier opening of the same file, spares reading its footer.
+
+    `is_verified`: the file was verified whole, so the checksums of its pages are not checked.
+    """
     try:
         file = pq.ParquetFile(path, metadata=metadata, page_checksum_verification=not is_verified)
     except FileNotFoundError:
@@ -122,7 +124,7 @@ def read_table(
 def read_groups(
     path: Path, file: pq.ParquetFile, row_groups: list[int] | None, columns: list[str] | None = None
 ) -> pa.Table:
-    """Those row groups of an open table, all where none are named."""
+    """These row groups of an open table; None means all."""
     try:
         table = file.read(columns=columns) if row_groups is None else file.read_row_groups(row_groups, columns=columns)
         return table.combine_chunks()
@@ -132,7 +134,7 @@ def read_groups(
 
 
 def raise_if_refused(path: Path, error: Exception) -> None:
-    """What the machine refuses, such as one more open file, has an error number and says nothing about the file."""
+    """Raises what the machine refuses, such as one more open file: it says nothing about the file."""
     if isinstance(error, MemoryError):
         raise error
     if isinstance(error, OSError) and error.errno:
@@ -140,7 +142,7 @@ def raise_if_refused(path: Path, error: Exception) -> None:
 
 
 def read_some_columns(path: Path, schema: pa.Schema, columns: list[str]) -> pa.Table:
-    """Of anybody's Parquet file: those of the columns that it has, as the schema has them but that values may be missing."""
+    """Of any Parquet file: those of the columns that it has, with the schema's types, where values may be missing."""
     try:
         with pq.ParquetFile(path) as file:
             found = file.read(columns=[name for name in columns if name in file.schema_arrow.names])
@@ -153,7 +155,7 @@ def read_some_columns(path: Path, schema: pa.Schema, columns: list[str]) -> pa.T
 
 
 def column(table: pa.Table, name: str) -> np.ndarray:
-    """A column as a numpy array, read-only where it need not be copied; texts as objects."""
+    """A column as a numpy array, read-only where it was not copied; texts are objects."""
     return only_chunk(table.column(name)).to_numpy(zero_copy_only=False)
 
 

@@ -1,8 +1,9 @@
-"""Texts that are written once and read by their number: a segment is a file that `zstdcat` prints, one text a line.
+"""Texts that are written once and read by their number: a segment is a file that `zstdcat` prints, one text per line.
 
-A segment is a row of zstd frames of about 512 KiB of lines, then frames of blobs (texts that may hold newlines), then an
-index: for each frame, and for the end, the number of its first line, where its text begins among the blobs, and where its bytes
-begin. A line is found by its number, a blob by its position `segment << 32 | offset among the blobs` and its length.
+A segment has zstd frames of about 512 KiB of lines, then frames of blobs (texts that may hold newlines), then an index.
+For each frame, and for the end, the index has the number of the first line, the offset of the text among the blobs, and
+the offset in the file. A line is found by its number, a blob by its position `segment << 32 | offset among the blobs`
+and its length.
 """
 
 from collections.abc import Iterator
@@ -17,20 +18,19 @@ from storage.frame_index import pack_index, read_index
 from storage.frames import Broken, Members, TooLong, Torn, Zstd
 from storage.publish import raise_if_not_there
 
-FRAME_BYTES = (
-    512 << 10
-)  # of lines: a tenth smaller than with 64 KiB, and sooner packed; a list reads nearly all frames of its block anyway
+# Of lines: a tenth smaller than with 64 KiB, and sooner packed. Who reads many lines reads nearly all frames anyway.
+FRAME_BYTES = 512 << 10
 BLOB_FRAME_BYTES = 64 << 10  # blobs are read one by one
 FRAMES_AT_ONCE = 32  # 16 MiB of text: what is packed or unpacked at a time
 BLOBS_MAX_BYTES = 1 << 32  # of a segment: positions have 32 bits for it
-TEXT_MAX_BYTES = 64 << 20  # a frame's limit when reading: far above any URL or robots.txt
+TEXT_MAX_BYTES = 64 << 20  # limit of a frame when reading: far above any frame that is written
 NO_TEXT = np.uint64(0xFFFFFFFFFFFFFFFF)
 LINES = pa.large_binary()
 (_NEWLINE,) = b"\n"
 
 
 def data_of(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """(offsets of n + 1, bytes u8 that they point into) of an array of texts; offsets of lines, and of other large ones, are i64, else i32."""
+    """(n + 1 offsets, bytes u8 that they point into) of n texts; offsets of large types are i64, else i32."""
     _, offsets, data = texts.buffers()
     dtype = np.int64 if pa.types.is_large_binary(texts.type) or pa.types.is_large_string(texts.type) else np.int32
     ends = (
@@ -48,15 +48,12 @@ def lines_at(offsets: np.ndarray, data: np.ndarray) -> pa.LargeBinaryArray:
 
 
 def take_lines(sources: list[pa.Array], which: np.ndarray) -> pa.LargeBinaryArray:
-    """The texts of these places (i32) in arrays of texts that count as behind each other, each with a newline."""
-    edges, ends, places = (
-        np.cumsum([0, *map(len, sources)]),
-        np.zeros(len(sources), np.int64),
-        np.empty(len(which), np.int32),
-    )
-    group_by_source(which, edges, ends, places)
+    """The texts of these rows (i32), each with a newline; rows are counted through all arrays of texts."""
+    edges, ends = np.cumsum([0, *map(len, sources)]), np.zeros(len(sources), np.int64)
+    wanted = np.empty(len(which), np.int32)
+    group_by_source(which, edges, ends, wanted)
     parts = [
-        (*data_of(source), edge, places[start:end])
+        (*data_of(source), edge, wanted[start:end])
         for source, edge, start, end in zip(sources, edges, [0, *ends], ends)
     ]
     offsets = np.zeros(len(which) + 1, np.int64)
@@ -70,8 +67,11 @@ def take_lines(sources: list[pa.Array], which: np.ndarray) -> pa.LargeBinaryArra
 
 
 @compiled("i4[] i8[] i8[] i4[]")
-def group_by_source(which, edges, ends, places):
-    """Fills `places` with the numbers of those that lie in the first source, then of those in the second, and so on; `ends` with where each source's end."""
+def group_by_source(which, edges, ends, wanted):
+    """Fills `wanted` with indexes of `which`: first of rows of the first source, then of the second, and so on.
+
+    Sets in `ends` where those of each source end.
+    """
     for row in which:
         ends[source_of(edges, row)] += 1
     end = 0
@@ -79,7 +79,7 @@ def group_by_source(which, edges, ends, places):
         end, ends[source] = end + ends[source], end
     for number in range(len(which)):
         source = source_of(edges, which[number])
-        places[ends[source]] = number
+        wanted[ends[source]] = number
         ends[source] += 1
     return 0
 
@@ -94,19 +94,19 @@ def source_of(edges, row):
 
 
 @compiled("T[] i8 i4[] i4[] i8[]", of=("i4", "i8"))
-def measure_lines(starts, edge, which, places, lengths):
-    """Notes the length of each of these texts, with its newline, behind its place."""
-    for place in places:
-        row = which[place] - edge
-        lengths[place + 1] = np.int64(starts[row + 1]) - np.int64(starts[row]) + 1
+def measure_lines(starts, edge, which, wanted, lengths):
+    """Sets the length of each of these texts, with its newline; that of text n is value n + 1."""
+    for number in wanted:
+        row = which[number] - edge
+        lengths[number + 1] = np.int64(starts[row + 1]) - np.int64(starts[row]) + 1
     return 0
 
 
 @compiled("T[] u1[] i8 i4[] i4[] i8[] u1[]", of=("i4", "i8"))
-def copy_lines(starts, data, edge, which, places, offsets, taken):
-    for place in places:
-        end = offsets[place + 1] - 1
-        copy_bytes(taken, offsets[place], data, np.int64(starts[which[place] - edge]), end - offsets[place])
+def copy_lines(starts, data, edge, which, wanted, offsets, taken):
+    for number in wanted:
+        end = offsets[number + 1] - 1
+        copy_bytes(taken, offsets[number], data, np.int64(starts[which[number] - edge]), end - offsets[number])
         taken[end] = _NEWLINE
     return 0
 
@@ -157,19 +157,19 @@ class SegmentWriter:
             for frame, count, packed in zip(
                 group, counts[start:], self._zstd.compress_each([memoryview(frame) for frame in group])
             ):
-                self._note_place()
+                self._add_to_index()
                 with naming(self._path):
                     self._file.write(packed)
                 self.lines += count
                 self._blobs_end += len(frame) if not count else 0
                 self._file_end += len(packed)
 
-    def _note_place(self) -> None:
+    def _add_to_index(self) -> None:
         for row, value in zip(self._index, (self.lines, self._blobs_end, self._file_end)):
             row.append(value)
 
     def close(self, blobs: list[bytes]) -> np.ndarray:
-        """Adds the blobs and the index; returns the position (u64) of each blob, NO_TEXT of those for which there is no room."""
+        """Adds the blobs and the index; returns the position (u64) of each blob, NO_TEXT where it has no room."""
         if self._pending:
             self._write([np.concatenate(self._pending)], [self._pending_lines])
         positions, frame, frame_bytes = [], [], 0
@@ -184,7 +184,7 @@ class SegmentWriter:
                 frame, frame_bytes = [], 0
         if frame:
             self._write([b"".join(frame)], [0])
-        self._note_place()
+        self._add_to_index()
         with naming(self._path):
             self._file.write(pack_index(*self._index))
             self._file.close()
@@ -218,7 +218,10 @@ class Segment:
         return map(self._load, range(len(self._file_starts) - 1))
 
     def read_lines(self, numbers: np.ndarray) -> Iterator[pa.LargeBinaryArray]:
-        """The lines of these numbers (i64, rising, each once), with their newlines, some at a time; each frame is read once."""
+        """The lines of these numbers (i64, rising, each once), with their newlines, some at a time.
+
+        Each frame is read once.
+        """
         if len(numbers) and not 0 <= numbers[0] <= numbers[-1] < self._first_lines[-1]:
             raise Damaged(self._path, f"expected lines {numbers[0]} to {numbers[-1]}, found {self._first_lines[-1]}")
         frames = np.searchsorted(self._first_lines, numbers, "right") - 1
@@ -233,13 +236,12 @@ class Segment:
         data = np.concatenate(contents)
         offsets = np.concatenate(([0], np.flatnonzero(data == ord("\n")) + 1))
         ends = np.cumsum([len(content) for content in contents])
-        first_here = np.concatenate(([0], np.searchsorted(offsets, ends)))[
-            :-1
-        ]  # line of `data` that each frame begins with
-        place = first_here[np.searchsorted(group, frames)] + numbers - self._first_lines[frames]
-        if len(place) and place[-1] >= len(offsets) - 1:
+        # The line of `data` that each frame begins with.
+        first_here = np.concatenate(([0], np.searchsorted(offsets, ends)))[:-1]
+        line = first_here[np.searchsorted(group, frames)] + numbers - self._first_lines[frames]
+        if len(line) and line[-1] >= len(offsets) - 1:
             raise Damaged(self._path, f"expected line {numbers[-1]}, found the end of its frame")
-        return lines_at(offsets, data).take(pa.array(place))
+        return lines_at(offsets, data).take(pa.array(line))
 
     def read_blob(self, offset: int, length: int) -> bytes:
         frame = int(np.searchsorted(self._text_starts[:-1], offset, "right")) - 1
@@ -262,12 +264,12 @@ def read_blobs(folder: Path, name_of, positions: np.ndarray, lengths: np.ndarray
     """The blobs at these positions (u64), in the order asked. `name_of` names a segment's file."""
     blobs: list[bytes] = [b""] * len(positions)
     segment, opened = -1, None
-    for place in np.argsort(positions, kind="stable").tolist():
-        position = int(positions[place])
+    for number in np.argsort(positions, kind="stable").tolist():
+        position = int(positions[number])
         if position >> 32 != segment:
             segment = position >> 32
             opened = Segment(folder / name_of(segment))
-        blobs[place] = opened.read_blob(position & 0xFFFFFFFF, int(lengths[place]))
+        blobs[number] = opened.read_blob(position & 0xFFFFFFFF, int(lengths[number]))
     return blobs
 
 

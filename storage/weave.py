@@ -12,13 +12,11 @@ class Weave:
 
     def __init__(self, old_rows: int, before: np.ndarray):
         if len(before) and not (before[0] >= 0 and before[-1] <= old_rows and (before[1:] >= before[:-1]).all()):
-            raise ValueError(
-                f"expected rising numbers of {old_rows} rows, found others"
-            )  # the loop writes as it is told
+            # The compiled loop does not check where it writes.
+            raise ValueError(f"expected rising numbers of {old_rows} rows, found others")
         self._new_rows = len(before)
-        self._source = np.empty(
-            old_rows + len(before), np.int32
-        )  # of each row, its place in the old ones with the new ones behind
+        # Of each row, its index in the old rows with the new ones behind them.
+        self._source = np.empty(old_rows + len(before), np.int32)
         find_sources(before, self._source)
         self._scratch = np.empty(0, np.uint64)
 
@@ -40,7 +38,7 @@ class Weave:
         return both
 
     def _borrow(self, dtype: np.dtype) -> np.ndarray:
-        """Memory for a column, the same each time: to use memory for the first time takes longer than to fill it."""
+        """Memory for a column, the same each time: the first use of memory takes longer than filling it."""
         if self._scratch.nbytes < len(self) * dtype.itemsize:
             self._scratch = np.empty(len(self) * -(-dtype.itemsize // _WORD_BYTES), np.uint64)
         return self._scratch.view(dtype)[: len(self)]
@@ -48,30 +46,30 @@ class Weave:
 
 @compiled("i8[] i4[]")
 def find_sources(before, source):
-    done, place, old_rows = 0, 0, len(source) - len(before)
+    done, at, old_rows = 0, 0, len(source) - len(before)
     for number in range(len(before)):
         for row in range(done, before[number]):
-            source[place] = row
-            place += 1
+            source[at] = row
+            at += 1
         done = before[number]
-        source[place] = old_rows + number
-        place += 1
+        source[at] = old_rows + number
+        at += 1
     for row in range(done, old_rows):
-        source[place] = row
-        place += 1
+        source[at] = row
+        at += 1
     return 0
 
 
 @compiled("T[] i4[] T[]", of=("u1", "u2", "u4", "u8"))
 def take_words(values, source, taken):
-    for place in range(len(source)):
-        taken[place] = values[source[place]]
+    for at in range(len(source)):
+        taken[at] = values[source[at]]
     return 0
 
 
 @compiled("u8[,] i4[] u8[,]")
 def take_wide(values, source, taken):
-    for place in range(len(source)):
+    for at in range(len(source)):
         for word in range(values.shape[1]):
-            taken[place, word] = values[source[place], word]
+            taken[at, word] = values[source[at], word]
     return 0

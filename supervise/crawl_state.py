@@ -7,6 +7,7 @@ from contract import names
 from contract.aux_rows import may_hold
 from contract.blocks import interval
 from contract.crawl_folder import CrawlFolder, set_aside
+from contract.generation import read_generation_manifest
 from contract.log import ABANDON, WITH_ROWS, Entry, State, positions, read_entry, replay
 from contract.plan import open_cycles
 from storage.errors import Damaged
@@ -49,7 +50,7 @@ class CrawlState:
         if (block, generation) not in self._figures:
             folder = self.path / names.generation(block, generation)
             try:
-                self._figures[block, generation] = read_manifest(folder)
+                self._figures[block, generation] = read_generation_manifest(folder)
             except FileNotFoundError:
                 raise Damaged(
                     folder / names.MANIFEST, "expected the manifest of a live generation, found none"

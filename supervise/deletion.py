@@ -5,10 +5,11 @@ from pathlib import Path
 from contract import names
 from contract.aux_rows import may_hold
 from contract.blocks import interval
+from contract.generation import read_generation_manifest
 from contract.log import ABANDON, CRAWL, FROM_INBOX, GROW
 from contract.warc import ANSWERS, ROBOTS, PageReader
 from storage.errors import Damaged, UnknownFormat
-from storage.publish import ASIDE, is_published, read_manifest, remove_tree, sync_folder, unpublish
+from storage.publish import ASIDE, is_published, remove_tree, sync_folder, unpublish
 from supervise.crawl_state import CrawlState
 
 
@@ -62,7 +63,7 @@ def delete_texts(crawl_state: CrawlState, kept: dict[int, list[int]], open_cycle
     for block, generations in kept.items():
         for number in generations:
             folder = crawl_state.path / names.generation(block, number)
-            named |= set(read_manifest(folder)["texts"]) if is_published(folder) else set()
+            named |= set(read_generation_manifest(folder)["texts"]) if is_published(folder) else set()
     for path in (crawl_state.path / names.TEXT).glob("*"):
         if path.name not in named:
             path.unlink()
@@ -88,7 +89,7 @@ def needs_of(crawl_state: CrawlState, block: int, generations: list[int]) -> lis
     """For each kept generation: its interval of keys, and the position from which it lacks entries."""
     if not generations:
         return [(*interval(block, crawl_state.log.blocks), 0)]
-    manifests = [read_manifest(crawl_state.path / names.generation(block, number)) for number in generations]
+    manifests = [read_generation_manifest(crawl_state.path / names.generation(block, number)) for number in generations]
     return [(*interval(block, manifest["blocks"]), manifest["seen"]) for manifest in manifests]
 
 

@@ -32,6 +32,7 @@ from contract.command import at_least, make_parser, run
 from contract.crawl_config import read_crawl_config, write_crawl_config
 from contract.crawl_folder import CrawlFolder, is_same_file, notes_of_damage, open_folder, set_aside
 from contract.errors import BadInput, Locked, TryLater, Usage
+from contract.generation import read_generation_manifest
 from contract.lines import say
 from contract.log import Entry, State
 from contract.units import count, moment, size
@@ -200,7 +201,7 @@ class Fork:
                     shutil.rmtree(self._aside / names.generation(block, number), ignore_errors=True)
 
     def _take_generation(self, place: Path) -> None:
-        manifest = read_manifest(self._crawl.path / place)
+        manifest = read_generation_manifest(self._crawl.path / place)
         for name, about in manifest["texts"].items():
             if not (self._aside / names.TEXT / name).exists():
                 self._take(Path(names.TEXT) / name, about)

@@ -8,6 +8,7 @@ from contract import names
 from contract.aux_rows import may_hold
 from contract.blocks import interval
 from contract.crawl_folder import CrawlFolder
+from contract.generation import read_generation_manifest
 from contract.log import WITH_ROWS, Entry, State, read_entry
 from storage.errors import Damaged, UnknownFormat
 from storage.publish import read_json, read_manifest
@@ -81,7 +82,7 @@ class Retention:
 
     def _look_at_generation(self, place: Path) -> str:
         try:
-            manifest = read_manifest(self._crawl / place)
+            manifest = read_generation_manifest(self._crawl / place)
         except FileNotFoundError:
             return f"generation {place} is gone"
         except Damaged as error:

@@ -83,7 +83,7 @@ class Selection:
         servers = {name: column(generation.servers, name) for name in SERVER_COLUMNS}
         rows = np.flatnonzero(self._pick_rows(generation, servers))
         rows = np.union1d(rows, self._find_urls(block, generation)).astype(np.int64)
-        places = generation.places[rows]
+        places = generation.server_index[rows]
         named = np.flatnonzero(self._pick_servers(servers))
         return pa.table(
             {
@@ -123,7 +123,7 @@ class Selection:
         wanted, state = self._wanted, generation.rows["state"]
         refused = (state == REFUSED_BY_ROBOTS) | (state == REFUSED_BY_RULE)
         decided = refused | (state == GIVEN_UP) | (generation.rows["attempts"] > 0) & (state != COLLECTED_STATE)
-        places = generation.places
+        places = generation.server_index
         if not wanted.names_states:
             return decided & self._is_meant(servers)[places]
         picked = np.zeros(len(generation), bool)

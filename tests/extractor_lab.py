@@ -14,7 +14,7 @@ from contract.crawl_folder import CrawlFolder
 from contract.plan import CRAWL, Plan, write_plan
 from contract.scope.requisites import Requisites
 from contract.scope.rules import Scope
-from contract.tables import ANSWERED, SERVERS, URL_LIST
+from contract.tables import ANSWERED, CYCLE_SERVERS, URL_LIST
 from contract.url import Keys, server_of
 from stages.extractor.__main__ import extract_cycle, extract_pages
 from stages.extractor.answer import Answer, AnswerReader
@@ -254,7 +254,7 @@ def server_table(listed: dict[str, int], known: dict[str, dict]) -> pa.Table:
         rows.append(
             {"server": name, "server_key": server.key, "domain_key": server.domain_key, **blank, **known.get(name, {})}
         )
-    return pa.Table.from_pylist(sorted(rows, key=lambda row: row["server_key"]), schema=SERVERS)
+    return pa.Table.from_pylist(sorted(rows, key=lambda row: row["server_key"]), schema=CYCLE_SERVERS)
 
 
 def configured(section: str, **values) -> Config:

@@ -11,7 +11,7 @@ from contract.crawl_folder import CrawlFolder, create
 from contract.generation import open_generation
 from contract.log import ABSORB, GROW, commit
 from contract.plan import Plan, VerifierPlan, write_plan
-from contract.tables import ANSWERED, COLLECTED, EXTRACTED, FAILURES, LINKS, METADATA, SERVERS, URL_LIST
+from contract.tables import ANSWERED, COLLECTED, CYCLE_SERVERS, EXTRACTED, FAILURES, LINKS, METADATA, URL_LIST
 from contract.url import server_of
 from examine.readers import iterate_generation
 from stages.scheduler.__main__ import make_list
@@ -142,7 +142,7 @@ class SmallCrawl:
             for url, page in pages.items()
             if page.outcome != ANSWERED
         ]
-        known = read_table(cycle / names.SCHEDULER / names.SERVERS, SERVERS).to_pylist()
+        known = read_table(cycle / names.SCHEDULER / names.SERVERS, CYCLE_SERVERS).to_pylist()
         seen = [{**row, **(servers or {}).get(row["server"], {})} for row in known]
         folder = cycle / names.EXTRACTOR
         with publishing(folder) as manifest:
@@ -155,7 +155,7 @@ class SmallCrawl:
             ):
                 rows.sort(key=lambda row: (row["domain_key"], row["url_key"]))
                 write_table(folder / name, pa.Table.from_pylist(rows, schema=schema))
-            write_table(folder / names.SERVERS, pa.Table.from_pylist(seen, schema=SERVERS))
+            write_table(folder / names.SERVERS, pa.Table.from_pylist(seen, schema=CYCLE_SERVERS))
             manifest |= {"counts": {}}
 
     def keyed(self, url: str) -> dict:

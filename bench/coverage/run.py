@@ -25,7 +25,7 @@ from contract.command import Parser
 from contract.config import Extractor
 from contract.config import Scope as ScopeConfig
 from contract.scope.rules import Scope
-from contract.tables import ANSWERED, REFUSED, ROBOTS
+from contract.tables import ANSWERED, REASON_ROBOTS, REFUSED
 from contract.url import Keys
 
 SHOWN = 3  # URLs of a group; of what is unexplained, all
@@ -69,7 +69,9 @@ def measure(arguments) -> dict:
 
 def compare(ours: dict[str, Asked], theirs: dict[str, Asked], books: Books, hosts: dict[Site, Host]) -> dict:
     answered = {url for url, (outcome, _) in books.collected.items() if outcome == ANSWERED}
-    refused = [url for url, (outcome, reason) in books.collected.items() if (outcome, reason) == (REFUSED, ROBOTS)]
+    refused = [
+        url for url, (outcome, reason) in books.collected.items() if (outcome, reason) == (REFUSED, REASON_ROBOTS)
+    ]
     print(
         f"the crawl's tables have {len(answered)} URLs as answered, and differ from the server's log in {len(answered ^ ours.keys())}; "
         f"{len(refused)} were refused by robots.txt, of which wget asked for {len(theirs.keys() & refused)}"

@@ -91,7 +91,7 @@ class Contest:
 
     def _catch_up(self) -> None:
         """Plays, for stream and peers, a cycle that was committed when the run was stopped before it was noted."""
-        for entry in list(self.ours.books.log.entries):
+        for entry in list(self.ours.crawl_state.log.entries):
             if entry and entry.kind == CRAWL and entry.cycle > self._played:
                 self._play(read_plan(self.ours.crawl.path, entry.cycle), None, is_committed=True)
 
@@ -156,7 +156,7 @@ class Contest:
 
     def _seen_before(self, plan: Plan) -> int:
         """The log position up to which the parent generation had absorbed."""
-        log = self.ours.books.log
+        log = self.ours.crawl_state.log
         if plan.generation is None:
             return 0
         return next(
@@ -191,7 +191,7 @@ class Contest:
         batch_rows: int,
     ) -> None:
         low, high = interval(plan.block, plan.blocks)
-        notes, log = self.notes, self.ours.books.log
+        notes, log = self.notes, self.ours.crawl_state.log
         position = log.cycles[plan.cycle]
         self.stream.note_turn(low, high, collected)
         np.save(self.folder / f"waiting-{position:08d}.npy", np.stack([extracted.server, extracted.number]))

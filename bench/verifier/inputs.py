@@ -8,7 +8,7 @@ import pyarrow as pa
 from bench.verifier.stream import Stream, Urls, mix
 from contract import names
 from contract.plan import Plan
-from contract.tables import ANSWERED, COLLECTED, DISTINCT, EXTRACTED, METADATA, SERVERS
+from contract.tables import ANSWERED, COLLECTED, CYCLE_SERVERS, DISTINCT, EXTRACTED, METADATA
 from storage.publish import publishing
 from storage.tables import write_table
 
@@ -123,7 +123,7 @@ def servers_table(stream: Stream, collected: Urls, now_ms: int) -> pa.Table:
     texts = pa.array(ROBOTS, pa.binary()).take(pa.array(server % len(ROBOTS)))
     is_first = stream.taken[server] == 0
     return as_table(
-        SERVERS,
+        CYCLE_SERVERS,
         len(server),
         {
             "server": stream.texts.servers.take(pa.array(server)),

@@ -51,7 +51,7 @@ from contract.errors import BadInput, Usage
 from contract.plan import CRAWL, Plan, read_plan
 from contract.scope.rules import year_of
 from contract.stage import Progress, describe_inputs, expect_ours, live_with_supervisor, open_inputs
-from contract.tables import DISTINCT, SERVERS, TAKEN, URL_LIST
+from contract.tables import CYCLE_SERVERS, DISTINCT, TAKEN, URL_LIST
 from contract.units import count
 from contract.url import Keys
 from contract.warc import PageReader, parse_date
@@ -122,7 +122,7 @@ def extract_cycle(crawl: CrawlFolder, plan: Plan, out: Path | None) -> None:
     depths = dict(zip(urls, listed.column("depth").to_pylist()))
     amounts = zip(*(listed.column(name).to_pylist() for name in TAKEN))
     taken = {url: amount for url, amount in zip(urls, amounts) if any(amount)}
-    servers = read_table(scheduler / names.SERVERS, SERVERS)
+    servers = read_table(scheduler / names.SERVERS, CYCLE_SERVERS)
     named = files_of_cycle(fetcher)
 
     def drop(file: PageFile, damage: Damaged) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from contract.config import Fetcher
 from contract.robots import Rules, read_answer
 from contract.robots_groups import read_sitemaps
-from contract.tables import ANSWERED, SERVERS
+from contract.tables import ANSWERED, CYCLE_SERVERS
 from contract.url import Keys
 from stages.extractor.recorded_exchange import Exchange
 
@@ -109,6 +109,6 @@ class Servers:
         for server in servers:
             server.end_cycle()
         return pa.table(
-            [pa.array([getattr(server, field.name) for server in servers], field.type) for field in SERVERS],
-            schema=SERVERS,
+            [pa.array([getattr(server, field.name) for server in servers], field.type) for field in CYCLE_SERVERS],
+            schema=CYCLE_SERVERS,
         )

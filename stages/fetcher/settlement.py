@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 
-from contract.tables import FAILED, REFUSED, ROBOTS
+from contract.tables import FAILED, REASON_ROBOTS, REFUSED
 from stages.fetcher.outcomes import Ledger
 from stages.fetcher.pre_refusals import explain_refusal
 from stages.fetcher.reasons import FORBIDDEN_ADDRESS
@@ -38,7 +38,7 @@ class Settlement:
             if server.needs_robots or (forbidden := server.pop_forbidden()) is None:
                 return True
             url, rule = forbidden
-            self.settle(server, url, REFUSED, ROBOTS, rule)
+            self.settle(server, url, REFUSED, REASON_ROBOTS, rule)
         return False
 
     def refuse(self, host: HostWork) -> None:

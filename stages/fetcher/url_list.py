@@ -9,7 +9,7 @@ from contract import names
 from contract.crawl_folder import LATEST_MS
 from contract.errors import Usage
 from contract.retry_after import WAIT_MAX_S
-from contract.tables import SERVERS, URL_LIST
+from contract.tables import CYCLE_SERVERS, URL_LIST
 from contract.terminal import make_plain
 from contract.url import OTHER_SCHEME, UNPARSABLE, NotCanonical, canonicalise
 from stages.fetcher.revisit import Revisit
@@ -42,7 +42,7 @@ def read_scheduled(folder: Path) -> list[str]:
 def read_known_servers(folder: Path, now_ms: int) -> dict[str, Known]:
     """What Servidores tells. What has expired by `now_ms`, the plan's now, is left out, and nobody is waited for longer than
     a server may ask for: then a clock was wrong."""
-    table = read_table(folder / names.SERVERS, SERVERS, ["server", "robots", *_KNOWN_NUMBERS])
+    table = read_table(folder / names.SERVERS, CYCLE_SERVERS, ["server", "robots", *_KNOWN_NUMBERS])
     numbers = zip(*(column(table, name).tolist() for name in _KNOWN_NUMBERS))
     known = {}
     for server, robots, (expires_at_ms, delay_ms, last_request_at_ms, ready_at_ms, failures) in zip(

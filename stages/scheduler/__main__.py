@@ -27,7 +27,7 @@ from contract.log import CRAWL
 from contract.plan import Plan, read_plan
 from contract.robots_groups import read_sitemaps
 from contract.stage import expect_ours, live_with_supervisor
-from contract.tables import DISTINCT, SERVERS, TAKEN, URL_LIST
+from contract.tables import CYCLE_SERVERS, DISTINCT, TAKEN, URL_LIST
 from contract.units import count
 from stages.scheduler.selection import choose, server_caps
 from storage.publish import is_published, publishing
@@ -81,9 +81,9 @@ def make_list(crawl: Path, plan: Plan, generation: Generation) -> tuple[pa.Table
     }
     caps = server_caps(table, plan.now_ms, plan.config)
     chosen = choose(
-        generation.rows, generation.places, caps, plan.config.scheduler.list_max_urls, plan.config.scheduler.order
+        generation.rows, generation.server_index, caps, plan.config.scheduler.list_max_urls, plan.config.scheduler.order
     )
-    server = generation.places[chosen]
+    server = generation.server_index[chosen]
     listed = pa.table(
         {
             "order": np.arange(len(chosen), dtype=np.uint32),
@@ -124,10 +124,15 @@ def known_servers(crawl: Path, servers: pa.Table) -> pa.Table:
     robots: list[bytes | None] = [None] * len(servers)
     for place, text in zip(has.tolist(), texts):
         robots[place] = text
-    columns = {field.name: servers.column(field.name) for field in SERVERS if field.name not in ("robots", "sitemaps")}
+    columns = {
+        field.name: servers.column(field.name) for field in CYCLE_SERVERS if field.name not in ("robots", "sitemaps")
+    }
     sitemaps = [read_sitemaps(text or b"") for text in robots]
-    columns |= {"robots": pa.array(robots, pa.binary()), "sitemaps": pa.array(sitemaps, SERVERS.field("sitemaps").type)}
-    return pa.table(columns).select(SERVERS.names).cast(SERVERS)
+    columns |= {
+        "robots": pa.array(robots, pa.binary()),
+        "sitemaps": pa.array(sitemaps, CYCLE_SERVERS.field("sitemaps").type),
+    }
+    return pa.table(columns).select(CYCLE_SERVERS.names).cast(CYCLE_SERVERS)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from contract.accumulators import SHARED_NAMES
 from contract.config import Config
 from contract.tables import PRESCHEDULED
 from storage.arrays import rank_in_run
@@ -26,7 +27,7 @@ def choose(rows: Mapping[str, np.ndarray], places: np.ndarray, caps: np.ndarray,
     """
     waiting = np.flatnonzero(rows["state"] == PRESCHEDULED)
     waiting = waiting[caps[places[waiting]] > 0]
-    richest = [~rows["cash"][waiting]] if order == "cash" else []
+    richest = [~rows[order][waiting]] if order in SHARED_NAMES else []
     waiting = waiting[np.lexsort((rows["key"][waiting], rows["depth"][waiting], *richest, places[waiting]))]
     server = places[waiting]
     rank = rank_in_run(server)

@@ -13,9 +13,9 @@ kind 'grow' it splits the block instead. A rerun writes the same bytes, as long 
 it began from is kept: that is so for the last cycle of each block ([blocks] keep_generations).
 
 --rebuild is for a block whose live generation or text is damaged and whose generation before it is not
-whole either. The turns that led to it are taken again, from the newest earlier generation that is whole,
-else from nothing; AUX that was deleted is made again from the tables of its cycle. The result must
-be the bytes that the manifest tells. Damaged files go to corrupt/, the new ones into their places.
+whole either. It runs the turns that led to it again, from the newest earlier generation that is whole,
+else from nothing. It makes deleted AUX again from the tables of its cycle. The result must have the bytes
+that the manifest describes. Damaged files go to corrupt/ and the new ones replace them.
 
 Example: bin/verifier --crawl demo/crawl --cycle 30 --out /tmp/again     (a cycle that was the last of its block)
 """
@@ -29,6 +29,7 @@ from contract.blocks import interval
 from contract.command import make_parser, run, setting_aside
 from contract.crawl_folder import CrawlFolder, hold_lock, note_mended, notes_of_damage, open_folder
 from contract.errors import BadInput, Usage
+from contract.generation import read_generation_manifest
 from contract.inbox import publish_taken
 from contract.log import CRAWL, FROM_INBOX, GROW, Entry, State, commit, replay
 from contract.plan import Plan, VerifierPlan, fix_verifier_plan, read_plan
@@ -59,7 +60,8 @@ def main() -> int | None:
         arguments.rebuild is not None and (arguments.out or arguments.repair)
     ):
         raise Usage(
-            f"give --cycle ID, with --out or --repair where you want that, or --rebuild BLOCK alone (see bin/{NAME} --help)"
+            "give --cycle ID, with --out or --repair where you want that, or --rebuild BLOCK alone "
+            f"(see bin/{NAME} --help)"
         )
     timing = Timing()
     live_with_supervisor()
@@ -95,7 +97,7 @@ def main() -> int | None:
 
 def write_times(timing: Timing, path: Path | None) -> None:
     if path:
-        path.write_text(json.dumps(timing.told(), indent=1))
+        path.write_text(json.dumps(timing.summary(), indent=1))
 
 
 def work(
@@ -118,7 +120,7 @@ def entry_of(plan: Plan, fixed: VerifierPlan | None, log: State) -> Entry:
 
 
 def find_copy(crawl: Path, plan: Plan) -> Path:
-    """The copy of the file of inbox/ that the cycle took in; BadInput where it is not whole, so far as the manifest says."""
+    """The copy of the file of inbox/ that the cycle took in; BadInput where it is not as the manifest says."""
     folder = crawl / names.cycle(plan.cycle) / names.VERIFIER
     path = folder / names.taken_in(plan.inbox)
     try:
@@ -129,7 +131,8 @@ def find_copy(crawl: Path, plan: Plan) -> Path:
         verify(path, described.get(path.name) or describe(path))
     except (FileNotFoundError, Damaged) as error:
         raise BadInput(
-            f"{error}: cycle {plan.cycle} cannot be made anew without it; put {path} back from a copy of the crawl folder"
+            f"{error}: cycle {plan.cycle} cannot be made anew without it; "
+            f"put {path} back from a copy of the crawl folder"
         ) from None
     return path
 
@@ -142,7 +145,7 @@ def repair(crawl: CrawlFolder, plan: Plan, log: State) -> None:
         try:
             work(crawl, root, plan, log)
         except Damaged as error:
-            if mended:  # nothing else of an old merge can be made anew
+            if mended:  # no other file of an old merge can be made anew
                 expect_whole(crawl.path / names.cycle(plan.cycle) / names.VERIFIER)
                 print(f"{NAME}: AUX of cycle {plan.cycle} made again, {count(mended, 'file')} put back")
                 return
@@ -152,12 +155,10 @@ def repair(crawl: CrawlFolder, plan: Plan, log: State) -> None:
                 f"{error}; bin/{NAME} --crawl {crawl.path} --rebuild {plan.block} makes the block anew without it"
             ) from None
         for folder in sorted(path.parent for path in root.rglob(names.MANIFEST)):
-            place = folder.relative_to(root)
-            described = {place / name: text for name, text in read_manifest(folder)["files"].items()}
-            described[place / names.MANIFEST] = describe(folder / names.MANIFEST)
-            described |= {
-                Path(names.TEXT) / name: text for name, text in read_manifest(folder).get("texts", {}).items()
-            }
+            manifest, relative = read_generation_manifest(folder), folder.relative_to(root)
+            described = {relative / name: about for name, about in manifest["files"].items()}
+            described[relative / names.MANIFEST] = describe(folder / names.MANIFEST)
+            described |= {Path(names.TEXT) / name: about for name, about in manifest.get("texts", {}).items()}
             for name, description in described.items():
                 if put_back(root / name, crawl.path / name, description, plan.block):
                     note_mended(crawl.path, name)
@@ -205,14 +206,14 @@ def repair_aux(crawl: Path, scratch: Path, plan: Plan) -> int:
 
 
 def put_back(made: Path, target: Path, description: dict, block: int) -> bool:
-    """Puts a file that was made again in the place of one that fails its check; false where that one is whole."""
+    """Replaces a file that fails its check by the one that was made again; false where it is whole."""
     try:
         verify(target, description)
         return False
     except Damaged as error:
         if not made.exists():
             raise BadInput(
-                f"{error}; it was not written by this cycle: repair the cycle that its name tells, or --rebuild {block}"
+                f"{error}; it was not written by this cycle: repair the cycle that its name gives, or --rebuild {block}"
             ) from None
         make_folder(target.parent)
         put(target, made.read_bytes())

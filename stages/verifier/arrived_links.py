@@ -17,22 +17,17 @@ from storage.text_segments import take_lines
 
 
 class Arrived:
-    """Tables of the columns of UrlsExtraidas behind each other; the last rows, `foreign` ones, count as no link."""
+    """Tables with the columns of UrlsExtraidas, one behind the other; rows of the last, `unlisted`, are no links."""
 
-    def __init__(self, tables: list[pa.Table], foreign: pa.Table):
-        self._tables = [*tables, foreign]
+    def __init__(self, tables: list[pa.Table], unlisted: pa.Table):
+        self._tables = [*tables, unlisted]
         self.rows = sum(map(len, self._tables))
-        self.linked_rows = self.rows - len(foreign)
+        self.linked_rows = self.rows - len(unlisted)
 
     @cached_property
     def servers(self) -> tuple[np.ndarray, np.ndarray]:
-        """(key of each server, the place among those of that of each row)."""
+        """(key of each server, index of each row's server among those)."""
         return encode(self.join("server_key"))
-
-    def forget(self) -> None:
-        """Once the new URLs are taken, the texts of known ones only lie in memory."""
-        self._tables = []
-        self.__dict__.pop("servers", None)
 
     def has_any(self, name: str) -> bool:
         """Whether a row has something else than zero there."""
@@ -45,18 +40,16 @@ class Arrived:
         return [chunk for table in self._tables for chunk in table.column("url").chunks]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Links:
     """Columns of one length, by (domain key, URL key), each pair once."""
 
     domain_key: np.ndarray
     key: np.ndarray
     depth: np.ndarray  # least
-    sums: dict[str, np.ndarray]  # of each accumulator that they brought something of, u64
-    linked: np.ndarray  # bool: found by a link or a seed; false: only in somebody else's list
+    sums: dict[str, np.ndarray]  # u64, of each accumulator that has a value above zero
+    linked: np.ndarray  # bool: found by a link or a seed; false: only in a list that is not ours
     rows: int  # that came by links and seeds, repeats included
-    first: np.ndarray  # of each the first of the rows that arrived
-    arrived: Arrived  # those
 
     def __len__(self) -> int:
         return len(self.key)
@@ -64,16 +57,26 @@ class Links:
     def sums_of(self, name: str, which: np.ndarray) -> np.ndarray:
         return self.sums[name][which] if name in self.sums else np.zeros(len(which), np.uint64)
 
-    def server_places(self, which: np.ndarray, servers: ServerTable) -> np.ndarray:
-        distinct, place = self.arrived.servers
-        return servers.find(distinct)[place[self.first[which]]]
+
+@dataclass(frozen=True)
+class Gathered:
+    """Distinct links, and the rows that they were gathered from: those hold the texts, which known URLs do not need."""
+
+    links: Links
+    first: np.ndarray  # of each link, the first of its rows
+    arrived: Arrived
+
+    def server_index(self, which: np.ndarray, servers: ServerTable) -> np.ndarray:
+        """Index in the table of servers of each of these links' servers."""
+        distinct, index = self.arrived.servers
+        return servers.find(distinct)[index[self.first[which]]]
 
     def lines_of(self, which: np.ndarray) -> pa.LargeBinaryArray:
         """Their URLs, each with a newline."""
         return take_lines(self.arrived.urls(), self.first[which])
 
 
-def gather(arrived: Arrived) -> Links:
+def gather(arrived: Arrived) -> Gathered:
     """Each URL once, in order."""
     order, domain, key = sort_pairs(arrived.join("domain_key"), arrived.join("url_key"))
     starts = np.empty(len(order) + 1, np.int64)
@@ -87,21 +90,20 @@ def gather(arrived: Arrived) -> Links:
         if arrived.has_any(accumulator.name):
             sums[accumulator.name] = np.zeros(len(first), np.uint64)
             add_groups(arrived.join(accumulator.name), order, starts, sums[accumulator.name])
-    return Links(
+    links = Links(
         domain_key=domain[starts[:-1]],
         key=key[starts[:-1]],
         depth=depth,
         sums=sums,
         linked=first < arrived.linked_rows,
         rows=arrived.linked_rows,
-        first=first,
-        arrived=arrived,
     )
+    return Gathered(links, first, arrived)
 
 
 @compiled("u8[] u8[] i8[]")
 def find_groups(first, second, starts):
-    """Notes where each pair is there first, and the end; how many there are."""
+    """Sets where each group of equal pairs starts, and the end; returns the number of groups."""
     groups = 0
     for row in range(len(first)):
         if row == 0 or first[row] != first[row - 1] or second[row] != second[row - 1]:
@@ -131,21 +133,21 @@ def add_groups(values, order, starts, sums):
 
 def first_of_each(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(distinct values, the first row of each), in the order of rows."""
-    distinct, place = encode(values)
-    return distinct, find_firsts(place, len(distinct))
+    distinct, number = encode(values)
+    return distinct, find_firsts(number, len(distinct))
 
 
-def find_firsts(place: np.ndarray, count: int) -> np.ndarray:
-    """The first row of each of so many places."""
+def find_firsts(numbers: np.ndarray, count: int) -> np.ndarray:
+    """The first row that has each of the numbers below `count`, all of which occur."""
     first = np.empty(count, np.int64)
-    note_firsts(place, first)
+    set_firsts(numbers, first)
     return first
 
 
 @compiled("i4[] i8[]")
-def note_firsts(place, first):
-    for row in range(len(place) - 1, -1, -1):
-        first[place[row]] = row
+def set_firsts(numbers, first):
+    for row in range(len(numbers) - 1, -1, -1):
+        first[numbers[row]] = row
     return 0
 
 

@@ -1,7 +1,7 @@
 """What operators took back: URLs and servers of `reconsider` entries, and URLs that were seeded again.
 
-A turn applies them to the rows of its parent generation, before the outcomes of its own cycle. They are keys alone: which
-of them arrives first, and how often, makes no difference. A collected URL stays collected.
+A turn applies them to the rows of its parent generation, before the outcomes of its own cycle. They are keys alone:
+their order and their number make no difference. A collected URL stays collected.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ from stages.verifier.harvest import find_tables
 from storage.keyed_file import KeyedFile
 from storage.tables import column
 
-KEYS = [*ORDER, "server_key"]
+KEY_COLUMNS = [*ORDER, "server_key"]
 
 
 class Decisions:
@@ -26,7 +26,7 @@ class Decisions:
         self.sources = sources
 
     def servers(self, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
-        """Keys of the servers that start afresh, and of those among them that were named themselves; u64, each once."""
+        """Keys of the servers that start afresh, and of those that were named themselves; u64, each once."""
         every, named = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]
         for table in (table for source in self.sources for table in source.read_pieces(low, high)):
             keys = column(table, "server_key")
@@ -56,6 +56,8 @@ def open_decisions(crawl: Path, log: State, plan: VerifierPlan, seen: int) -> De
     """Those that the turn takes in; a seed's AUX is one too."""
     sources = []
     for entry, path, about in find_tables(crawl, log, plan, seen, FROM_INBOX):
-        schema, columns = (RECONSIDERED, [*KEYS, "is_server"]) if entry.kind == RECONSIDER else (AUX, KEYS)
+        schema, columns = (
+            (RECONSIDERED, [*KEY_COLUMNS, "is_server"]) if entry.kind == RECONSIDER else (AUX, KEY_COLUMNS)
+        )
         sources.append(KeyedFile(path, schema, ORDER, columns, about["first_keys"], about["last_key"]))
     return Decisions(sources)

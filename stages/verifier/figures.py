@@ -1,4 +1,4 @@
-"""What a generation's manifest tells of it, so that planning and status open no block."""
+"""The figures in a generation's manifest: planning and status then open no block."""
 
 import numpy as np
 import pyarrow as pa
@@ -6,11 +6,11 @@ import pyarrow as pa
 from contract.tables import COLLECTED_STATE, PRESCHEDULED, STATES, WAITING
 from storage.tables import column, only_chunk
 
-REASONS_MAX = 20  # of failures of servers that a manifest tells
+REASONS_MAX = 20  # why servers fail: the most that a manifest has
 
 
 def describe_generation(servers: pa.Table, states: np.ndarray) -> dict:
-    """Of a table of servers and the number of rows in each state."""
+    """The figures, from a table of servers and the number of rows in each state."""
     due = column(servers, "due_at_ms")[column(servers, "waiting") > 0]
     _, domain = np.unique(column(servers, "domain_key"), return_inverse=True)
     domains = int(domain.max()) + 1 if len(domain) else 0
@@ -32,17 +32,17 @@ def describe_generation(servers: pa.Table, states: np.ndarray) -> dict:
 
 
 def count_failures(servers: pa.Table) -> list[dict]:
-    """Why servers fail or were given up: each last reason, how many have it, the first of them; common ones first."""
+    """Why servers fail or were given up: each last reason, its number of servers, the first one; common ones first."""
     given_up = column(servers, "given_up").astype(bool)
-    places = np.flatnonzero((column(servers, "failures") > 0) | given_up)
-    encoded = only_chunk(servers.column("last_failure_reason")).take(pa.array(places)).dictionary_encode()
+    failing = np.flatnonzero((column(servers, "failures") > 0) | given_up)
+    encoded = only_chunk(servers.column("last_failure_reason")).take(pa.array(failing)).dictionary_encode()
     reasons, which = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
-    ended = np.bincount(which[given_up[places]], minlength=len(reasons)).tolist()
+    ended = np.bincount(which[given_up[failing]], minlength=len(reasons)).tolist()
     together = np.bincount(which, minlength=len(reasons)).tolist()
     first = np.unique(which, return_index=True)[1]
     found = []
     for number in sorted(range(len(reasons)), key=lambda number: (-together[number], reasons[number]))[:REASONS_MAX]:
-        example = servers.slice(int(places[first[number]]), 1).to_pylist()[0]
+        example = servers.slice(int(failing[first[number]]), 1).to_pylist()[0]
         found.append(
             {
                 "reason": reasons[number],

@@ -14,7 +14,18 @@ from contract.blocks import KEY_BITS, in_interval, interval
 from contract.log import WITH_AUX, Entry, State
 from contract.plan import VerifierPlan
 from contract.stage import read_input_manifest
-from contract.tables import ANSWERED, AUX, COLLECTED, EXTRACTED, FAILED, METADATA, ORDER, ROBOTS, SERVERS, TAKEN
+from contract.tables import (
+    ANSWERED,
+    AUX,
+    COLLECTED,
+    CYCLE_SERVERS,
+    EXTRACTED,
+    FAILED,
+    METADATA,
+    ORDER,
+    REASON_ROBOTS,
+    TAKEN,
+)
 from storage.keyed_file import KeyedFile
 from storage.pairs import PAIR_END, find_pair, find_pairs, sort_pairs
 from storage.publish import verify
@@ -22,12 +33,20 @@ from storage.tables import column, fixed_bytes, read_table, verify_footer
 
 # What happened to a URL, as a code in an array.
 HAPPENED_ANSWERED, HAPPENED_FAILED, HAPPENED_REFUSED_BY_ROBOTS, HAPPENED_REFUSED = range(4)
-HAPPENED = ["domain_key", "url_key", "server_key", "outcome", "reason", "foreign", *TAKEN]  # the columns that tell it
+HAPPENED = [
+    "domain_key",
+    "url_key",
+    "server_key",
+    "outcome",
+    "reason",
+    "foreign",
+    *TAKEN,
+]  # the columns that it is read from
 
 
 @dataclass
 class Happened:
-    """What happened to URLs of the block in this cycle, by (domain key, URL key), each once."""
+    """What happened to URLs of the block in this cycle; sorted by (domain key, URL key), each once."""
 
     domain_key: np.ndarray
     key: np.ndarray
@@ -48,7 +67,7 @@ class Happened:
 
 @dataclass
 class Answers:
-    """The answers of the cycle to URLs of the block, by (domain key, URL key), each once."""
+    """The answers of the cycle to URLs of the block; sorted by (domain key, URL key), each once."""
 
     domain_key: np.ndarray
     key: np.ndarray
@@ -64,7 +83,11 @@ class Answers:
 
 
 class Harvest:
-    """The extractor's tables of a cycle, divided into this block and the others; without a folder there are none."""
+    """The extractor's tables of a cycle, divided into this block and the others; empty without a folder.
+
+    `unlisted_here` and `unlisted_elsewhere`: URLs of this block, and of others without a link, that are in
+    UrlsColetadas although no list of ours had them; as rows of UrlsExtraidas.
+    """
 
     def __init__(self, folder: Path | None, block: tuple[int, int]):
         self._pairs = (block[0] << KEY_BITS, block[1] << KEY_BITS)
@@ -74,7 +97,7 @@ class Harvest:
         self.collected, self.metadata, self.servers = (
             COLLECTED.empty_table(),
             METADATA.empty_table(),
-            SERVERS.empty_table(),
+            CYCLE_SERVERS.empty_table(),
         )
         if folder is None:
             return
@@ -91,23 +114,23 @@ class Harvest:
             ["url_key", "domain_key", "fetched_at_ms", "content_digest"],
             is_verified=True,
         )
-        self.servers = read_table(folder / names.SERVERS, SERVERS, is_verified=True)
+        self.servers = read_table(folder / names.SERVERS, CYCLE_SERVERS, is_verified=True)
         own = in_interval(column(collected, "domain_key"), *block)
         self.collected = collected if own.all() else collected.filter(pa.array(own))
         if "url" not in collected.column_names:
             return
         self.unlisted_here = as_extracted(self.collected.filter(self.collected.column("foreign")))
-        strange = as_extracted(collected.filter(pa.array(~own & column(collected, "foreign").astype(bool))))
-        if len(strange):
-            self.unlisted_elsewhere = strange.filter(pa.array(self._are_unlinked(strange)))
+        unlisted = as_extracted(collected.filter(pa.array(~own & column(collected, "foreign").astype(bool))))
+        if len(unlisted):
+            self.unlisted_elsewhere = unlisted.filter(pa.array(self._are_unlinked(unlisted)))
 
     def _are_unlinked(self, rows: pa.Table) -> np.ndarray:
         """Which of these rows of other blocks no link of the cycle leads to."""
-        strange = np.ones(len(rows), bool)
+        unlinked = np.ones(len(rows), bool)
         domain, key = column(rows, "domain_key"), column(rows, "url_key")
         for table in self._extracted.read_pieces(0, PAIR_END):
-            strange &= find_pairs(domain, key, column(table, "domain_key"), column(table, "url_key")) < 0
-        return strange
+            unlinked &= find_pairs(domain, key, column(table, "domain_key"), column(table, "url_key")) < 0
+        return unlinked
 
     @property
     def extracted_rows(self) -> int:
@@ -121,16 +144,16 @@ class Harvest:
         low, high = self._pairs
         if self._extracted is None:
             return
-        strange = self.unlisted_elsewhere
+        unlisted = self.unlisted_elsewhere
         for begin, end in ((0, low), (high, PAIR_END)):
             for table in self._extracted.read_pieces(begin, end):
-                if len(strange) and len(table):
+                if len(unlisted) and len(table):
                     last = int(column(table, "domain_key")[-1]) << KEY_BITS | int(column(table, "url_key")[-1])
-                    before = find_pair(column(strange, "domain_key"), column(strange, "url_key"), last)
-                    table, strange = join_sorted(table, strange.slice(0, before)), strange.slice(before)
+                    before = find_pair(column(unlisted, "domain_key"), column(unlisted, "url_key"), last)
+                    table, unlisted = join_sorted(table, unlisted.slice(0, before)), unlisted.slice(before)
                 yield table
-        if len(strange):
-            yield strange
+        if len(unlisted):
+            yield unlisted
 
 
 def join_sorted(table: pa.Table, more: pa.Table) -> pa.Table:
@@ -141,7 +164,7 @@ def join_sorted(table: pa.Table, more: pa.Table) -> pa.Table:
 
 
 def as_extracted(collected: pa.Table) -> pa.Table:
-    """Rows of UrlsColetadas that nobody of us listed, as rows of UrlsExtraidas without links."""
+    """Rows of UrlsColetadas that no list of ours had, as rows of UrlsExtraidas without links."""
     zeros = {accumulator.name: pa.array(np.zeros(len(collected), accumulator.dtype)) for accumulator in ACCUMULATORS}
     return pa.table(
         {name: zeros[name] if name in zeros else collected.column(name) for name in EXTRACTED.names}, schema=EXTRACTED
@@ -151,9 +174,10 @@ def as_extracted(collected: pa.Table) -> pa.Table:
 def find_tables(
     crawl: Path, log: State, plan: VerifierPlan, seen: int, kinds: tuple[str, ...]
 ) -> Iterator[tuple[Entry, Path, dict]]:
-    """The tables that may hold rows of this block, of the entries of these kinds in force at positions [seen, absorb_to).
+    """Tables that may hold rows of this block, of the entries in force of these kinds at positions [seen, absorb_to).
 
-    Of each only the slice is read: its pages carry checksums, and the manifest, which is given too, that of the footer.
+    Of each only the slice is read: its pages carry checksums, and the manifest, which is returned too, has that of the
+    footer.
     """
     low, high = interval(plan.block, plan.blocks)
     for entry in log.entries[seen : plan.absorb_to]:
@@ -178,7 +202,7 @@ def read_happened(harvest: Harvest) -> Happened:
     """Outcomes of the cycle."""
     outcome, reason = harvest.collected.column("outcome"), harvest.collected.column("reason")
     code = np.select(
-        [is_equal(outcome, ANSWERED), is_equal(outcome, FAILED), is_equal(reason, ROBOTS)],
+        [is_equal(outcome, ANSWERED), is_equal(outcome, FAILED), is_equal(reason, REASON_ROBOTS)],
         [HAPPENED_ANSWERED, HAPPENED_FAILED, HAPPENED_REFUSED_BY_ROBOTS],
         HAPPENED_REFUSED,
     ).astype(np.uint8)

@@ -1,9 +1,13 @@
-"""The merge of a piece: uniqueness by sorted arrays, states by what happened; no I/O but reading, and no loop over URLs."""
+"""The merge of a piece: uniqueness by sorted arrays, states by what happened.
 
-from dataclasses import dataclass, field
+No I/O but reading, and no loop over URLs. `piece_merge.py` runs these functions in their order.
+"""
+
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from contract.accumulators import SHARED_NAMES
 from contract.generation import COLUMNS, SIDE_COLUMNS, Generation
 from contract.tables import COLLECTED_STATE, GIVEN_UP, PRESCHEDULED, REFUSED_BY_ROBOTS, REFUSED_BY_RULE, TAKEN, WAITING
 from stages.verifier.arrived_links import Links
@@ -16,118 +20,133 @@ from stages.verifier.harvest import (
     Happened,
 )
 from stages.verifier.server_table import ServerTable
+from storage.arrays import bound
 from storage.compiled import compiled
 from storage.errors import Damaged
 from storage.pairs import Runs, find_pairs, sort_pairs
 from storage.weave import Weave
 
 ATTEMPTS_MAX = 255  # of the u8 column
-NOTHING = 0  # what a new row has in a column that nothing is known of yet
+NOTHING = 0  # value of a new row in a column that has no information yet
 _HEAD_BITS = 21  # 2 MB of flags: twenty for each of 100,000 answers
 _HEAD_SHIFT = np.uint64(64 - _HEAD_BITS)
 
 
-@dataclass
-class Piece:
-    """Rows [start, stop) of the parent generation, and where arrived URLs lie among them."""
+@dataclass(frozen=True)
+class Match:
+    """Rows [start, stop) of the parent generation, and where the links of a piece lie among them.
+
+    Parent rows are counted from `start`. The merged piece has the parent's rows with the new ones among them.
+    """
 
     parent: Generation
     start: int
     stop: int
     runs: Runs  # these rows, to be searched by their keys
     links: Links
-    known: np.ndarray  # which links are known
-    places: np.ndarray  # row of the parent of each of them, counted from `start`
-    new: np.ndarray  # which links are not; once judged, those that are granted
-    before: np.ndarray  # row of the parent that each of those comes before, counted from `start`
-    refused: np.ndarray  # which links a rule about their server refused
-    new_servers: np.ndarray | None = None  # places of the servers of the new ones
-    old_state: np.ndarray | None = None  # of the rows of the parent
-    rows: dict[str, np.ndarray] = field(default_factory=dict)  # of the merged piece
-    server_places: np.ndarray | None = None  # of its rows
+    known: np.ndarray  # numbers of the links that are known
+    known_rows: np.ndarray  # parent row of each of those
+    new: np.ndarray  # numbers of the links that are not known, without refused ones
+    before: np.ndarray  # the parent row that each new one comes before
+    refused: np.ndarray  # numbers of the links that a rule about their server refused
 
-    def old_at(self, places: np.ndarray) -> np.ndarray:
-        """Where rows of the parent, counted from `start`, have gone in the merged piece."""
-        return places + np.searchsorted(self.before, places, "right")
+    def grant(self, granted: np.ndarray, refused: np.ndarray) -> "Match":
+        """The same where only some of the new links, given by their index in `new`, become rows."""
+        return replace(self, new=self.new[granted], before=self.before[granted], refused=self.new[refused])
 
-    def new_at(self) -> np.ndarray:
-        """Where the new ones are in the merged piece."""
+    def move_old(self, rows: np.ndarray) -> np.ndarray:
+        """Row numbers in the merged piece of rows of the parent."""
+        return rows + np.searchsorted(self.before, rows, "right")
+
+    def new_rows(self) -> np.ndarray:
+        """Row numbers in the merged piece of the new links."""
         return self.before + np.arange(len(self.before))
 
+    def locate(self, domain_key: np.ndarray, key: np.ndarray) -> np.ndarray:
+        """Row numbers in the merged piece of URLs; -1 where they are not there."""
+        row, there = self.runs.search(domain_key, key)
+        found = np.full(len(key), -1, np.int64)
+        found[there] = self.move_old(row[there])
+        if len(self.new) and not there.all():
+            among_new = find_pairs(
+                domain_key[~there], key[~there], self.links.domain_key[self.new], self.links.key[self.new]
+            )
+            found[~there] = np.where(among_new >= 0, self.new_rows()[among_new], -1)
+        return found
 
-def find_known(parent: Generation, start: int, stop: int, links: Links) -> Piece:
+
+def find_known(parent: Generation, start: int, stop: int, links: Links) -> Match:
     """Divides links into known and new: the uniqueness test itself."""
     runs = Runs(
         parent.domains.key, np.clip(parent.domains.first_row, start, stop) - start, parent.rows["key"][start:stop]
     )
-    place, is_known = runs.search(links.domain_key, links.key)
+    row, is_known = runs.search(links.domain_key, links.key)
     known, new = np.flatnonzero(is_known), np.flatnonzero(~is_known)
-    return Piece(parent, start, stop, runs, links, known, place[known], new, place[new], new[:0])
+    return Match(parent, start, stop, runs, links, known, row[known], new, row[new], refused=new[:0])
 
 
 def merge_rows(
-    piece: Piece, servers: ServerTable, segment_of_old: np.ndarray, own_segment: int, features: dict[str, np.ndarray]
-) -> None:
-    """Sets the columns of the merged piece; features are those of the new rows."""
-    parent, links, which, new_places = piece.parent, piece.links, piece.new, piece.new_servers
-    older = {name: parent.rows.read(name, piece.start, piece.stop) for name in COLUMNS}
-    piece.old_state = older["state"].copy()
+    match: Match,
+    new_servers: np.ndarray,
+    servers: ServerTable,
+    segment_of_old: np.ndarray,
+    own_segment: int,
+    features: dict[str, np.ndarray],
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """(columns of the merged piece, old states of the parent's rows); `new_servers`: index of each new row's server."""
+    parent, links, which = match.parent, match.links, match.new
+    older = {name: parent.rows.read(name, match.start, match.stop) for name in COLUMNS}
+    old_state = older["state"].copy()
     if (segment_of_old != np.arange(len(segment_of_old))).any():
         older["segment"] = segment_of_old[older["segment"]]
-    at = piece.places
-    older["depth"][at] = np.minimum(older["depth"][at], links.depth[piece.known])
+    at = match.known_rows
+    older["depth"][at] = np.minimum(older["depth"][at], links.depth[match.known])
     for name, sums in links.sums.items():
-        older[name][at] = add_up(older[name][at], sums[piece.known], COLUMNS[name])
+        older[name][at] = add_up(older[name][at], sums[match.known], COLUMNS[name])
     fresh = {
         "key": links.key[which],
-        "server": new_places - servers.first_of_domain[new_places],
+        "server": new_servers - servers.first_of_domain[new_servers],
         "segment": own_segment,
         "state": WAITING,
         "depth": links.depth[which],
         **features,
         **{name: bound(sums[which], COLUMNS[name]) for name, sums in links.sums.items()},
     }
-
-    weave = Weave(len(older["key"]), piece.before)
+    weave = Weave(len(older["key"]), match.before)
 
     def join(name: str, old: np.ndarray) -> np.ndarray:
         if name not in fresh and parent.rows.is_zero(name):
             return np.zeros(len(weave), old.dtype)  # of fresh memory, which is zero until it is written to
         return weave.join(old, fresh.get(name, NOTHING))
 
-    piece.rows = {name: join(name, older.pop(name)) for name in COLUMNS}
+    return {name: join(name, older.pop(name)) for name in COLUMNS}, old_state
 
 
-def find_server_places(piece: Piece, servers: ServerTable) -> None:
-    """Finds the servers of the merged rows: the runs of their domains are those of the parent's rows, longer by the new ones."""
+def index_servers(match: Match, new_servers: np.ndarray, within: np.ndarray, servers: ServerTable) -> np.ndarray:
+    """Index in the table of servers of each merged row's server, i32; `within` is its number within its domain.
+
+    The runs of rows of a domain are those of the parent, longer by the new rows.
+    """
     domains = servers.domains
-    new_rows = np.bincount(
-        np.searchsorted(domains.first_server, piece.new_servers, "right") - 1, minlength=len(domains.key)
-    )
-    old_rows = np.diff(np.clip(domains.first_row, piece.start, piece.stop))
-    piece.server_places = np.empty(len(piece.rows["server"]), np.int32)
-    wrong = number_servers(
-        piece.rows["server"], np.append(0, np.cumsum(old_rows + new_rows)), domains.first_server, piece.server_places
-    )
+    new_rows = np.bincount(np.searchsorted(domains.first_server, new_servers, "right") - 1, minlength=len(domains.key))
+    old_rows = np.diff(np.clip(domains.first_row, match.start, match.stop))
+    server_index = np.empty(len(within), np.int32)
+    wrong = number_servers(within, np.append(0, np.cumsum(old_rows + new_rows)), domains.first_server, server_index)
     if wrong:
         raise Damaged("server", f"expected numbers of the servers of each row's domain, found {wrong} others")
+    return server_index
 
 
 @compiled("u4[] i8[] i8[] i4[]")
-def number_servers(within, starts, first_server, places):
-    """Sets the place of the server of each row, which is counted within the domain that its run of rows is of. How many have none."""
+def number_servers(within, starts, first_server, server_index):
+    """Sets the index of each row's server, from its number within the domain; returns how many numbers are wrong."""
     wrong = 0
     for domain in range(len(first_server) - 1):
         servers = first_server[domain + 1] - first_server[domain]
         for row in range(starts[domain], starts[domain + 1]):
             wrong += within[row] >= servers
-            places[row] = first_server[domain] + within[row]
+            server_index[row] = first_server[domain] + within[row]
     return wrong
-
-
-def bound(values: np.ndarray, dtype: str) -> np.ndarray:
-    """u64 values, at most the largest of a type, in that type."""
-    return np.minimum(values, np.uint64(np.iinfo(dtype).max)).astype(dtype)
 
 
 def add_up(values: np.ndarray, more: np.ndarray, dtype: str) -> np.ndarray:
@@ -138,23 +157,12 @@ def add_up(values: np.ndarray, more: np.ndarray, dtype: str) -> np.ndarray:
     return np.where(more > room, most, values + more).astype(dtype)
 
 
-def locate(piece: Piece, domain_key: np.ndarray, key: np.ndarray) -> np.ndarray:
-    """Where URLs lie in the merged piece; -1 where they are not there."""
-    place, there = piece.runs.search(domain_key, key)
-    found = np.full(len(key), -1, np.int64)
-    found[there] = piece.old_at(place[there])
-    if len(piece.new) and not there.all():
-        elsewhere = find_pairs(
-            domain_key[~there], key[~there], piece.links.domain_key[piece.new], piece.links.key[piece.new]
-        )
-        found[~there] = np.where(elsewhere >= 0, piece.new_at()[elsewhere], -1)
-    return found
+def apply_happened(match: Match, rows: dict[str, np.ndarray], happened: Happened, attempts_max: int) -> None:
+    """Sets state and attempts of the URLs that a list brought, and subtracts what they gave away.
 
-
-def apply_happened(piece: Piece, happened: Happened, attempts_max: int) -> None:
-    """Sets state and attempts of the URLs that a list brought; a collected URL stays collected. What they gave away is taken from them."""
-    rows = piece.rows
-    where = locate(piece, happened.domain_key, happened.key)
+    A collected URL stays collected.
+    """
+    where = match.locate(happened.domain_key, happened.key)
     there = where >= 0
     where, code = where[there], happened.code[there]
     failed = where[code == HAPPENED_FAILED]
@@ -164,22 +172,29 @@ def apply_happened(piece: Piece, happened: Happened, attempts_max: int) -> None:
     set_uncollected(rows["state"], failed[rows["attempts"][failed] >= attempts_max], GIVEN_UP)
     for happening, state in ((HAPPENED_REFUSED_BY_ROBOTS, REFUSED_BY_ROBOTS), (HAPPENED_REFUSED, REFUSED_BY_RULE)):
         set_uncollected(rows["state"], where[code == happening], state)
-    for name in TAKEN:
-        values, given = rows[name.removesuffix("_taken")], happened.taken[name][there]
+    for name, taken in zip(SHARED_NAMES, TAKEN):
+        values, given = rows[name], happened.taken[taken][there]
         values[where] -= np.minimum(values[where], given)
 
 
-def reconsider(piece: Piece, domain_key: np.ndarray, key: np.ndarray, revived: np.ndarray) -> int:
+def reconsider(
+    match: Match,
+    rows: dict[str, np.ndarray],
+    server_index: np.ndarray,
+    domain_key: np.ndarray,
+    key: np.ndarray,
+    revived: np.ndarray,
+) -> int:
     """Takes back what was decided about these URLs, and the failures of all URLs of the servers that `revived` marks.
 
-    `revived` is bool, by row number of the server. A refused URL stays refused unless it is named itself. Collected
+    `revived` is bool, by index of the server. A refused URL stays refused unless it is named itself. Collected
     URLs stay as they are. Returns how many URLs changed.
     """
-    state, attempts = piece.rows["state"], piece.rows["attempts"]
-    where = locate(piece, domain_key, key)
+    state, attempts = rows["state"], rows["attempts"]
+    where = match.locate(domain_key, key)
     named = np.zeros(len(state), bool)
     named[where[where >= 0]] = True
-    again = (named | revived[piece.server_places] if revived.any() else named) & (state != COLLECTED_STATE)
+    again = (named | revived[server_index] if revived.any() else named) & (state != COLLECTED_STATE)
     waits = again & ((state == GIVEN_UP) | named & ((state == REFUSED_BY_ROBOTS) | (state == REFUSED_BY_RULE)))
     changed = waits | again & (attempts > 0)
     attempts[again] = 0
@@ -191,32 +206,42 @@ def set_uncollected(state: np.ndarray, where: np.ndarray, value: int) -> None:
     state[where[state[where] != COLLECTED_STATE]] = value
 
 
-def apply_servers(piece: Piece, servers: ServerTable, changed_robots: np.ndarray) -> None:
-    """URLs that robots.txt refused wait again where the rules of their server changed, and none of a server that is given up waits."""
-    state = piece.rows["state"]
+def apply_servers(
+    state: np.ndarray, server_index: np.ndarray, servers: ServerTable, changed_robots: np.ndarray
+) -> None:
+    """URLs that robots.txt refused wait again where those rules changed; no URL of a given-up server waits."""
     if len(changed_robots):
         changed = np.zeros(len(servers), bool)
         changed[changed_robots] = True
-        state[(state == REFUSED_BY_ROBOTS) & changed[piece.server_places]] = WAITING
+        state[(state == REFUSED_BY_ROBOTS) & changed[server_index]] = WAITING
     if servers["given_up"].any():
-        hopeless = servers["given_up"].astype(bool)[piece.server_places]
+        hopeless = servers["given_up"].astype(bool)[server_index]
         state[hopeless & ((state == WAITING) | (state == PRESCHEDULED))] = GIVEN_UP
 
 
 def merge_side(
-    piece: Piece, side_start: int, answers: Answers, cycle: int, duplicate: np.ndarray
+    match: Match,
+    old_state: np.ndarray,
+    state: np.ndarray,
+    side_start: int,
+    answers: Answers,
+    cycle: int,
+    duplicate: np.ndarray,
 ) -> tuple[dict[str, np.ndarray], int]:
-    """The side set of the piece with this cycle's answers, which replace earlier ones, and where the parent's rows from `side_start` on that it took end."""
-    was = piece.old_at(np.flatnonzero(piece.old_state == COLLECTED_STATE))
+    """(side set of the piece, end of the parent's side rows from `side_start` on that are in it).
+
+    Answers of this cycle replace earlier ones.
+    """
+    parent = match.parent
+    was = match.move_old(np.flatnonzero(old_state == COLLECTED_STATE))
     side_stop = side_start + len(was)
-    where = locate(piece, answers.domain_key, answers.key)
-    state = piece.rows["state"]
+    where = match.locate(answers.domain_key, answers.key)
     if (where < 0).any() or (state[where] != COLLECTED_STATE).any() or (where[1:] <= where[:-1]).any():
         raise Damaged(
             "MetadadosUrlsColetadas", "expected answers to URLs of UrlsColetadas, each once and in order, found others"
         )
-    if side_stop > piece.parent.side.rows:
-        raise Damaged("state", f"expected {piece.parent.side.rows} URLs that were collected before, found more")
+    if side_stop > parent.side.rows:
+        raise Damaged("state", f"expected {parent.side.rows} URLs that were collected before, found more")
     before = np.searchsorted(was, where)
     is_again = np.zeros(len(where), bool)
     within = before < len(was)
@@ -233,7 +258,7 @@ def merge_side(
         "duplicate": duplicate,
     }
     for name in SIDE_COLUMNS:
-        old, new = piece.parent.side.read(name, side_start, side_stop), np.broadcast_to(fresh[name], len(where))
+        old, new = parent.side.read(name, side_start, side_stop), np.broadcast_to(fresh[name], len(where))
         if is_again.any():
             old = np.array(old)
             old[before[is_again]] = new[is_again]
@@ -242,7 +267,7 @@ def merge_side(
 
 
 def find_duplicates(parent: Generation, answers: Answers) -> np.ndarray:
-    """Which answers have the content of one collected earlier in the block, or of another of now that comes before it; bool.
+    """Which answers have the content of an earlier one, of the block or of this cycle; bool.
 
     A URL that is answered again with the same content counts too.
     """
@@ -252,9 +277,8 @@ def find_duplicates(parent: Generation, answers: Answers) -> np.ndarray:
     is_first[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
     distinct_first, distinct_second = first[is_first], second[is_first]
     was_there = np.zeros(len(distinct_first), bool)
-    may_be = np.zeros(
-        1 << _HEAD_BITS, bool
-    )  # whether some answer's digest begins so: of the many digests of a block, most need no search then
+    # Whether some answer's digest begins so: most of the many digests of a block then need no search.
+    may_be = np.zeros(1 << _HEAD_BITS, bool)
     may_be[distinct_first >> _HEAD_SHIFT] = True
     for start in range(0, parent.side.rows, 1 << 20):
         digests = parent.side.read("content_digest", start, min(start + (1 << 20), parent.side.rows))
@@ -267,15 +291,15 @@ def find_duplicates(parent: Generation, answers: Answers) -> np.ndarray:
     return repeated & halves.any(axis=1)  # UNKNOWN_DIGEST is all zeros
 
 
-def count_sets(piece: Piece, answered: Answers) -> dict[str, int]:
-    """The four sets of the thesis, over rows that came by links and seeds, and the new URLs of foreign lists."""
-    links = piece.links
-    states = piece.old_state[piece.places]
-    linked = links.linked[piece.known]
+def count_sets(match: Match, old_state: np.ndarray, answered: Answers) -> dict[str, int]:
+    """The four sets of the thesis, over rows that came by links and seeds; and new URLs of lists that are not ours."""
+    links = match.links
+    states = old_state[match.known_rows]
+    linked = links.linked[match.known]
     collected_before = states == COLLECTED_STATE
-    now = find_pairs(links.domain_key[piece.known], links.key[piece.known], answered.domain_key, answered.key) >= 0
+    now = find_pairs(links.domain_key[match.known], links.key[match.known], answered.domain_key, answered.key) >= 0
     collected_now = now & ~collected_before
-    new = links.linked[piece.new]
+    new = links.linked[match.new]
     return {
         "rows_merged": links.rows,
         "repeated": links.rows - int(links.linked.sum()),
@@ -284,5 +308,5 @@ def count_sets(piece: Piece, answered: Answers) -> dict[str, int]:
         "known_uncollected": int((linked & ~collected_before & ~collected_now).sum()),
         "new": int(new.sum()),
         "foreign_new": int((~new).sum()),
-        "refused_linked": int(links.linked[piece.refused].sum()),
+        "refused_linked": int(links.linked[match.refused].sum()),
     }

@@ -1,6 +1,6 @@
-"""Paths of many URLs at once: where they lie in the bytes of an Arrow array, how deep they are, and hashes of their parts.
+"""Paths of many URLs at once: their offsets in the bytes of an Arrow array, their depth, and hashes of their parts.
 
-A segment is what stands between slashes; empty ones do not count, as for path_depth_max, and a slash at the end adds none.
+A segment is the text between slashes. Empty ones do not count, as for path_depth_max, and a slash at the end adds none.
 """
 
 from dataclasses import dataclass
@@ -15,20 +15,20 @@ LEVELS_MAX = 255
 _SLASH, _QUESTION, _NEWLINE = b"/?\n"
 _HEAD_SLASHES = 2  # of 'http://', before the one that begins the path
 _WORD_BYTES = 8
-# Odd numbers without pattern: the fraction of the golden ratio, and the second constant of splitmix64 (Steele et al. 2014).
+# Odd numbers without pattern: the fraction of the golden ratio, and splitmix64's second constant (Steele et al. 2014).
 GOLDEN = np.uint64(0x9E37_79B9_7F4A_7C15)
 _STIRRING = np.uint64(0x94D0_49BB_1331_11EB)
 
 
 @dataclass
 class Paths:
-    """Of some URLs, positions in `data`, i64: the path is [start, end), and its first segments end before first_end and second_end."""
+    """Offsets in `data`, i64: each path is [start, end); its first two segments end before first_end and second_end."""
 
     data: np.ndarray  # u8, the bytes of all URLs
     start: np.ndarray
     end: np.ndarray
-    first_end: np.ndarray  # defined where levels >= 2: where the slash before the second segment is
-    second_end: np.ndarray  # defined where levels >= 3: the same of the third
+    first_end: np.ndarray  # where levels >= 2: the slash before the second segment
+    second_end: np.ndarray  # where levels >= 3: the slash before the third one
     levels: np.ndarray  # i64, number of segments
     with_query: np.ndarray  # bool
 
@@ -39,7 +39,7 @@ def path_levels(urls: pa.Array | pa.ChunkedArray) -> np.ndarray:
 
 
 def locate_paths(urls: pa.Array | pa.ChunkedArray, which: np.ndarray) -> Paths:
-    """Where the paths of these (i64) of some canonical URLs are, in the order of `which`; a newline at the end does not count."""
+    """The paths of these (i64) of some canonical URLs, in the order of `which`, without a newline at the end."""
     data, offsets = view_bytes(urls)
     positions, with_query = [np.empty(len(which), np.int64) for _ in range(5)], np.empty(len(which), np.uint8)
     locate(data, offsets, which, *positions, with_query)
@@ -47,7 +47,7 @@ def locate_paths(urls: pa.Array | pa.ChunkedArray, which: np.ndarray) -> Paths:
 
 
 def view_bytes(urls: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
-    """The bytes of an Arrow array of texts, u8, and where each text begins and the last ends, i64; no copy of the bytes of one chunk."""
+    """The bytes of an Arrow array of texts, u8, and n + 1 offsets of the texts, i64; one chunk is not copied."""
     if isinstance(urls, pa.ChunkedArray):
         urls = (
             urls.chunk(0)
@@ -61,7 +61,7 @@ def view_bytes(urls: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray
 def hash_texts(data: np.ndarray, start: np.ndarray, end: np.ndarray, seed: int) -> np.ndarray:
     """A u64 for the bytes [start, end) of each row, the same for the same bytes and seed wherever they lie.
 
-    Who knows the seed could make collisions; here they would only add up the counts of two prefixes of his own server.
+    Who knows the seed could make collisions. Here they would only add up the counts of two prefixes of one server.
     """
     hashes = np.full(len(start), seed % (1 << 64), np.uint64)
     hash_each(data, start, end, hashes)
@@ -70,8 +70,8 @@ def hash_texts(data: np.ndarray, start: np.ndarray, end: np.ndarray, seed: int) 
 
 @compiled("u1[] i8[] i8[] i8[] i8[] i8[] i8[] i8[] u1[]")
 def locate(data, offsets, which, starts, ends, first_ends, second_ends, levels, with_query):
-    for place in range(len(which)):
-        begin, stop = offsets[which[place]], offsets[which[place] + 1]
+    for number in range(len(which)):
+        begin, stop = offsets[which[number]], offsets[which[number] + 1]
         stop -= stop > begin and data[stop - 1] == _NEWLINE
         end = find_byte(data, begin, stop, _QUESTION)
         start = begin
@@ -87,20 +87,15 @@ def locate(data, offsets, which, starts, ends, first_ends, second_ends, levels, 
                 elif marks == 3:
                     second_end = slash
             slash = find_byte(data, slash + 1, end, _SLASH)
-        starts[place], ends[place], first_ends[place], second_ends[place], levels[place] = (
-            start,
-            end,
-            first_end,
-            second_end,
-            marks,
-        )
-        with_query[place] = end < stop
+        starts[number], ends[number], levels[number] = start, end, marks
+        first_ends[number], second_ends[number] = first_end, second_end
+        with_query[number] = end < stop
     return 0
 
 
 @compiled("u1[] i8[] i8[] u8[]")
 def hash_each(data, start, end, hashes):
-    """Replaces seeds by hashes; eight bytes a step."""
+    """Replaces seeds by hashes; eight bytes per step."""
     for row in range(len(hashes)):
         state = stir(np.uint64(end[row] - start[row]) * GOLDEN + hashes[row])
         for at in range(start[row], end[row], _WORD_BYTES):
@@ -108,8 +103,8 @@ def hash_each(data, start, end, hashes):
                 word = word_at(data, at)
             else:
                 word = np.uint64(0)
-                for place in range(end[row] - at):
-                    word |= np.uint64(data[at + place]) << np.uint64(8 * place)
+                for byte in range(end[row] - at):
+                    word |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
             state = stir(state ^ word)
         hashes[row] = state
     return 0

@@ -1,7 +1,7 @@
-"""Cuts a block's keys into pieces that fit into memory; a piece is a range of pairs (domain key, URL key), one number each.
+"""Cuts a block's keys into pieces that fit into memory.
 
-Keys are hashes, so halving a range halves its rows, except for a domain that is larger than a piece: its range is halved
-down to the domain alone, and from there on by URL keys.
+A piece is a range of pairs (domain key, URL key), each pair one number. Keys are hashes, so half a range has half
+of its rows. A domain may be larger than a piece: its range is halved down to the domain alone, and then by URL keys.
 """
 
 from collections.abc import Callable

@@ -1,13 +1,15 @@
 """The table of prefixes: how many URLs each server was granted under its heaviest path prefixes and queries.
 
-A server has at most 64 rows, a fixed share for each kind, so that noise of one kind pushes out nothing of another. Within a
-share this is the Space-Saving summary (Metwally, Agrawal, El Abbadi 2005) taken a merge at a time: the largest counts stay, and
-a prefix that is not in a full share begins at the floor, the smallest count that stayed, and remembers it in `began`. So
+A server has at most 64 rows, a fixed share for each kind, so that noise of one kind pushes out nothing of another.
+Within a share this is the Space-Saving summary (Metwally, Agrawal, El Abbadi 2005), updated once per merge. The largest
+counts stay. A prefix that is not in a full share begins at the floor, the smallest count that stayed, and remembers it
+in `began`. So
 - a count is never too low, and count - began never too high;
-- the floor is at most the URLs granted to the server divided by the share, because the counts of a share add up to no more.
-A prefix is full when count - began reaches the limit, and so is every prefix that begins at a floor as high as the limit. Then
-no prefix is refused that has not had its limit, before a server has been granted share times limit; none gets twice its limit;
-and none escapes by noise: to push a full one out takes a share of others as heavy, and then nothing new has room.
+- the floor is at most the URLs granted to the server divided by the share, as the counts of a share add up to no more.
+A prefix is full when count - began reaches the limit. So is every prefix that begins at a floor as high as the limit.
+Then, before a server has been granted share times limit, no prefix is refused that has not had its limit. None gets
+twice its limit. And none escapes by noise: it takes a share of others as heavy to push a full one out, and then nothing
+new has room.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -30,11 +32,11 @@ COUNT_MAX = np.iinfo(np.uint32).max
 class Prefixes:
     """Rows are unique and sorted by (server, kind, prefix); the arrays are never written to."""
 
-    server: np.ndarray  # u32, place in the table of servers
+    server: np.ndarray  # u32, index in the table of servers
     kind: np.ndarray  # u8
     prefix: np.ndarray  # u64, hash of its text
     count: np.ndarray  # u32
-    began: np.ndarray  # u32, the part of count that was not counted but is the floor of its first merge
+    began: np.ndarray  # u32, the part of count that was not counted: the floor of its first merge
 
     def __len__(self) -> int:
         return len(self.server)
@@ -57,19 +59,22 @@ def from_table(table: pa.Table) -> Prefixes:
     return Prefixes(*(column(table, field.name) for field in fields(Prefixes)))
 
 
-def move_servers(prefixes: Prefixes, new_places: np.ndarray) -> Prefixes:
-    """The table after the servers have moved; new_places: integers, the new place of each old place, unique."""
+def move_servers(prefixes: Prefixes, index_of_old: np.ndarray) -> Prefixes:
+    """The table after the servers have moved; index_of_old: integers, the new index of each old server, unique."""
     if not len(prefixes):
         return prefixes
-    moved = replace(prefixes, server=new_places[prefixes.server].astype(np.uint32))
+    moved = replace(prefixes, server=index_of_old[prefixes.server].astype(np.uint32))
     if (moved.server[1:] >= moved.server[:-1]).all():
         return moved
     return moved.take(np.argsort(moved.server, kind="stable"))
 
 
-def take_servers(prefixes: Prefixes, here: np.ndarray, places: np.ndarray) -> Prefixes:
-    """The rows of the servers in the mask `here`, for one half of a split; places: as for move_servers, read only where `here`."""
-    return move_servers(prefixes.take(here[prefixes.server]), places)
+def take_servers(prefixes: Prefixes, here: np.ndarray, index_of_old: np.ndarray) -> Prefixes:
+    """The rows of the servers in the mask `here`, for one half of a split.
+
+    index_of_old: as for move_servers, read only where `here`.
+    """
+    return move_servers(prefixes.take(here[prefixes.server]), index_of_old)
 
 
 @dataclass
@@ -83,7 +88,7 @@ class Groups:
     prefix: np.ndarray
     count: np.ndarray  # i64, before this merge
     began: np.ndarray  # i64
-    place: np.ndarray  # i64, row in the table, or -1
+    table_row: np.ndarray  # i64, or -1
 
     def room(self, limit: int) -> np.ndarray:
         """How many more rows each group may have, i64; may be negative."""
@@ -93,22 +98,23 @@ class Groups:
 def group_rows(
     kind: int, rows: np.ndarray, server: np.ndarray, prefix: np.ndarray, table: Prefixes, servers: int
 ) -> Groups:
-    """Groups `rows` by their `server` and the hash `prefix`, all of one length, in any order; finds each group in the table."""
+    """Groups `rows` by `server` and the hash `prefix`, all of one length, in any order; finds them in the table."""
     met = np.zeros(servers, bool)
     met[server] = True
     here = np.flatnonzero((table.kind == kind) & met[table.server])
     known = table.take(here)
-    # Rows of the table take part, so that groups find their place. Two servers meet in one group with the odds of any collision of 64 bits.
+    # Rows of the table take part, so that groups find theirs. Two servers share a group with the odds of any collision
+    # of 64 bits.
     encoded = pa.array(np.concatenate([_join(known.server, known.prefix), _join(server, prefix)])).dictionary_encode()
-    place_group, group = np.split(encoded.indices.to_numpy(), [len(here)])
+    table_group, group = np.split(encoded.indices.to_numpy(), [len(here)])
     server_of = np.empty(len(encoded.dictionary), np.uint32)
     prefix_of = np.empty(len(encoded.dictionary), np.uint64)
-    server_of[place_group], prefix_of[place_group] = known.server, known.prefix
+    server_of[table_group], prefix_of[table_group] = known.server, known.prefix
     server_of[group], prefix_of[group] = server, prefix
     count = find_floors(known, servers)[server_of]
-    began, place = count.copy(), np.full(len(count), -1)
-    count[place_group], began[place_group], place[place_group] = known.count, known.began, here
-    return Groups(kind, rows, group, server_of, prefix_of, count, began, place)
+    began, table_row = count.copy(), np.full(len(count), -1)
+    count[table_group], began[table_group], table_row[table_group] = known.count, known.began, here
+    return Groups(kind, rows, group, server_of, prefix_of, count, began, table_row)
 
 
 def _join(server: np.ndarray, prefix: np.ndarray) -> np.ndarray:
@@ -116,7 +122,7 @@ def _join(server: np.ndarray, prefix: np.ndarray) -> np.ndarray:
 
 
 def find_floors(table: Prefixes, servers: int) -> np.ndarray:
-    """Of each server, i64, where a prefix begins that is not in the table; `table` holds one kind."""
+    """Of each server, i64, the count at which a prefix begins that is not in the table; `table` holds one kind."""
     floors = np.zeros(servers, np.int64)
     starts = starts_of_runs(table.server)
     if len(starts):
@@ -131,8 +137,8 @@ def add_granted(table: Prefixes, counted: list[Groups], granted: np.ndarray) -> 
     parts = []
     for groups in counted:
         more = np.bincount(groups.group[granted[groups.rows]], minlength=len(groups.server))
-        there = groups.place >= 0
-        count[groups.place[there]] += more[there]
+        there = groups.table_row >= 0
+        count[groups.table_row[there]] += more[there]
         fresh = np.flatnonzero(~there & (more > 0))
         parts.append(
             (
@@ -150,7 +156,7 @@ def add_granted(table: Prefixes, counted: list[Groups], granted: np.ndarray) -> 
 
 
 def keep_largest(rows: Prefixes) -> Prefixes:
-    """Of each server and kind the rows with the largest counts, ties by hash, sorted; `rows` are unique, in any order."""
+    """Per server and kind the rows with the largest counts, ties by hash, sorted; `rows` are unique, in any order."""
     owner = rows.server.astype(np.int64) * len(KEPT) + rows.kind
     sizes = np.bincount(owner)
     stay = (sizes <= KEPT[np.arange(len(sizes)) % len(KEPT)])[owner]
@@ -163,10 +169,10 @@ def keep_largest(rows: Prefixes) -> Prefixes:
 
 
 def sift(owner: np.ndarray, count: np.ndarray, prefix: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Mask of the rows that may be among their owner's largest, so that a flood of prefixes with one URL each is not sorted.
+    """Mask of the rows that may be among their owner's largest: a flood of prefixes with one URL each is not sorted.
 
-    Set aside are rows with their owner's least count and a hash above a bound that leaves some four shares of them. All others
-    come before these, so nothing is lost where enough others are left; elsewhere all stay.
+    Left out are rows with their owner's least count and a hash above a bound that leaves some four shares of them. All
+    others come before these. So nothing is lost where enough others are left; elsewhere all stay.
     """
     least = np.full(len(sizes), COUNT_MAX, np.uint32)
     np.minimum.at(least, owner, count)

@@ -1,7 +1,7 @@
 """Which of a server's waiting URLs the scheduler may pick from: the few that a policy puts first.
 
-A policy scores rows from their columns alone, the smallest score first; equal ones in the order of rows. It may want features, which are
-taken from a URL's text once, when the URL is new. A new policy is a line of POLICIES.
+A policy scores rows from their columns alone. The smallest score comes first; equal ones keep the order of rows. It may
+need features, which are computed from a URL's text once, when the URL is new. A new policy is a line of POLICIES.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,14 +32,14 @@ POLICIES = {
 }
 
 
-def sift(which: np.ndarray, score: np.ndarray, places: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Without rows that cannot be among the best `most` of their server, where it has many more, so that those of a giant are not sorted.
+def sift(which: np.ndarray, score: np.ndarray, server_index: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Leaves out rows that cannot be among the best `most` of a server with many more: a giant's rows are not sorted.
 
-    Rows are counted by score, which finds the score of the last one needed; of those with that score the first ones are. Scores from
-    SCORES - 1 on count as one, and all of them stay.
+    Rows are counted by score, which gives the score of the last one that is needed; of rows with that score the first
+    ones are. Scores from SCORES - 1 on count as one, and all of them stay.
     """
-    sizes = np.bincount(places)
-    crowded = np.flatnonzero(sizes > max(CROWDED_TIMES * most, len(places) // CROWDED_MAX))
+    sizes = np.bincount(server_index)
+    crowded = np.flatnonzero(sizes > max(CROWDED_TIMES * most, len(server_index) // CROWDED_MAX))
     if not len(crowded):
         return which, score
     number = np.full(len(sizes), len(crowded), np.int16)  # the last one stands for all servers that are not crowded
@@ -48,14 +48,14 @@ def sift(which: np.ndarray, score: np.ndarray, places: np.ndarray, most: int) ->
     parts = [slice(start, start + SIFTED_AT_ONCE) for start in range(0, len(which), SIFTED_AT_ONCE)]
     for part in parts:
         cells += np.bincount(
-            number[places[part]] * np.int64(SCORES) + np.minimum(score[part], SCORES - 1), minlength=cells.size
+            number[server_index[part]] * np.int64(SCORES) + np.minimum(score[part], SCORES - 1), minlength=cells.size
         ).reshape(cells.shape)
     last = (np.cumsum(cells, axis=1) < most).sum(axis=1)
     last[-1] = SCORES
     room = np.full(len(last), most)
     stays = np.empty(len(which), bool)
     for part in parts:
-        owner, low_score = number[places[part]], np.minimum(score[part], SCORES - 1)
+        owner, low_score = number[server_index[part]], np.minimum(score[part], SCORES - 1)
         stays[part] = low_score <= last[owner]
         tied = np.flatnonzero((low_score == last[owner]) & (low_score < SCORES - 1))
         tied = tied[np.argsort(owner[tied], kind="stable")]
@@ -66,34 +66,34 @@ def sift(which: np.ndarray, score: np.ndarray, places: np.ndarray, most: int) ->
 
 
 class Refill:
-    """Finds what is prescheduled anew: up to `most` a server, where fewer than `refill_below` are left.
+    """Finds what is newly prescheduled: up to `most` per server, where fewer than `refill_below` are left.
 
-    Rows come piece by piece; of each server that may need it, only the best `most` are remembered.
+    Rows come piece by piece; of each server that may need some, only the best `most` are remembered.
     """
 
     def __init__(self, may_need: np.ndarray, policy: Policy, most: int):
-        self._may_need = may_need  # bool, by place of the server
+        self._may_need = may_need  # bool, by index of the server
         self._policy = policy
         self._most = most
-        self._rank = np.empty(0, np.uint64)  # place << 32 | score
+        self._rank = np.empty(0, np.uint64)  # index of the server << 32 | score
         self._row = np.empty(0, np.int64)
 
-    def offer(self, rows: Mapping[str, np.ndarray], places: np.ndarray, first_row: int) -> None:
-        """Takes the waiting ones of the rows from `first_row` on, whose servers have these places."""
-        which = np.flatnonzero((rows["state"] == WAITING) & self._may_need[places])
+    def offer(self, rows: Mapping[str, np.ndarray], server_index: np.ndarray, first_row: int) -> None:
+        """Takes the waiting ones of the rows from `first_row` on; `server_index` has the server of each."""
+        which = np.flatnonzero((rows["state"] == WAITING) & self._may_need[server_index])
         if not len(which):
             return
         score = self._policy.score({name: rows[name][which] for name in ("depth", "segment", *self._policy.features)})
-        which, score = sift(which, score, places[which], self._most)
-        rank = np.concatenate([self._rank, places[which].astype(np.uint64) << np.uint64(32) | score])
+        which, score = sift(which, score, server_index[which], self._most)
+        rank = np.concatenate([self._rank, server_index[which].astype(np.uint64) << np.uint64(32) | score])
         row = np.concatenate([self._row, which + first_row])
         order = np.argsort(rank, kind="stable")
         order = order[rank_in_run(rank[order] >> np.uint64(32)) < self._most]
         self._rank, self._row = rank[order], row[order]
 
     def choose(self, prescheduled: np.ndarray, refill_below: int) -> tuple[np.ndarray, np.ndarray]:
-        """(rows, places of their servers) that are prescheduled now, given how many of each server are already."""
-        places = (self._rank >> np.uint64(32)).astype(np.int64)
-        left = prescheduled[places]
-        chosen = (left < refill_below) & (rank_in_run(places) + left < self._most)
-        return self._row[chosen], places[chosen]
+        """(rows, indexes of their servers) that are prescheduled now, given how many of each server are already."""
+        server_index = (self._rank >> np.uint64(32)).astype(np.int64)
+        left = prescheduled[server_index]
+        chosen = (left < refill_below) & (rank_in_run(server_index) + left < self._most)
+        return self._row[chosen], server_index[chosen]

@@ -1,9 +1,10 @@
 """A block made anew from the cycles' own tables: the turns that led to its live generation, run again in their order.
 
-Theory. The log tells which cycles made a generation, and from which other one: a turn of its block, or the split of the
-block that it came from. Each such turn is a function of its plan, the extractor's tables of its cycle, and the AUX that it
-absorbed; all but AUX are kept, and AUX follows from the tables of its own cycle. So the turns are taken again in a folder
-aside that looks like the crawl folder up to then, beginning at the newest earlier generation that is whole, else at nothing.
+Theory. The log has the cycle that made each generation, and its parent: a turn of its block, or the split of the block
+that it came from. Each such turn is a function of its plan, the extractor's tables of its cycle, and the AUX that it
+absorbed. All but AUX are kept, and AUX follows from the tables of its own cycle. So the turns run again in a scratch
+folder that looks like the crawl folder did then. They begin at the newest earlier generation that is whole, else at
+nothing.
 """
 
 import errno
@@ -18,7 +19,7 @@ from contract.aux_rows import may_hold
 from contract.blocks import interval
 from contract.crawl_folder import CrawlFolder, note_mended, set_aside
 from contract.errors import BadInput, Usage
-from contract.generation import is_whole
+from contract.generation import is_whole, read_generation_manifest
 from contract.log import ABSORB, CRAWL, FROM_INBOX, GROW, WITH_ROWS, Entry, State
 from contract.plan import Plan, VerifierPlan, read_plan
 from contract.units import count
@@ -50,7 +51,7 @@ class Step:
 
 
 def rebuild_block(crawl: CrawlFolder, log: State, block: int) -> str:
-    """Makes the live generation of the block anew and puts its files in place of those that fail their check; says what it did."""
+    """Makes the live generation of the block anew and replaces the files that fail their check; returns what it did."""
     if not 0 <= block < log.blocks:
         raise Usage(f"--rebuild {block}: expected a block, 0 to {log.blocks - 1}")
     if log.generation(block) is None:
@@ -69,41 +70,42 @@ def rebuild_block(crawl: CrawlFolder, log: State, block: int) -> str:
             for step in steps:
                 gather_inputs(crawl.path, scratch.path, log, step, {other.entry.cycle for other in steps})
                 take_step(scratch, log, step, read_plan(crawl.path, step.entry.cycle))
-        place = Path(names.generation(block, log.generation(block)))
-        is_sure = compare(crawl.path, scratch.path, place)
-        mended = put_in_place(crawl.path, scratch.path, place)
+        folder = Path(names.generation(block, log.generation(block)))
+        is_sure = compare(crawl.path, scratch.path, folder)
+        mended = replace_damaged(crawl.path, scratch.path, folder)
     began = f"generation {start[1]} of block {start[0]}" if start else "nothing"
     sure = (
-        "the same bytes as its manifest tells"
+        "the same bytes as in its manifest"
         if is_sure
         else "its manifest could not be read, so it is not known whether they are the same bytes"
     )
     return (
-        f"block {block} made again from {began} by {count(len(steps), 'turn')}, {sure}; {count(len(mended), 'file')} put back"
-        + "".join(f"\n  {name}" for name in mended)
+        f"block {block} made again from {began} by {count(len(steps), 'turn')}, {sure}; "
+        f"{count(len(mended), 'file')} put back" + "".join(f"\n  {name}" for name in mended)
     )
 
 
 def find_steps(crawl: Path, log: State, block: int) -> tuple[list[Step], tuple[int, int] | None]:
-    """The turns to take, oldest first, and the whole generation to begin from; none where they begin at nothing."""
+    """The turns to run, oldest first, and the whole generation to begin from; none where they begin at nothing."""
     steps: list[Step] = []
-    place: tuple[int, int | None] = (block, log.generation(block))
-    while place[1] is not None:
-        if steps and is_whole(crawl, *place):
-            return steps[::-1], place
-        entry = log.entries[log.cycles[place[1]]]
+    generation: tuple[int, int | None] = (block, log.generation(block))
+    while generation[1] is not None:
+        if steps and is_whole(crawl, *generation):
+            return steps[::-1], generation
+        entry = log.entries[log.cycles[generation[1]]]
         (parent,) = entry.parents.items()
-        steps.append(Step(entry, place[0], parent))
-        place = parent
+        steps.append(Step(entry, generation[0], parent))
+        generation = parent
     return steps[::-1], None
 
 
 def require_tables(crawl: Path, log: State, step: Step) -> None:
-    """BadInput that names the first table that was not kept, before any work is done."""
+    """BadInput that names the first table that was not kept, before any work begins."""
     cycle = crawl / names.cycle(step.entry.cycle)
     if not (cycle / names.PLAN).exists():
         raise BadInput(
-            f"{cycle / names.PLAN}: not there, and without it block {step.block} cannot be made anew; put it back from a copy"
+            f"{cycle / names.PLAN}: not there, and without it block {step.block} cannot be made anew; "
+            "put it back from a copy"
         )
     if step.entry.kind == CRAWL:
         require_stage(cycle / names.EXTRACTOR, step.block)
@@ -112,8 +114,8 @@ def require_tables(crawl: Path, log: State, step: Step) -> None:
             folder = crawl / names.cycle(other.cycle)
             if other.kind in FROM_INBOX:
                 raise BadInput(
-                    f"{folder / names.VERIFIER / other.rows_file}: missing or damaged, and block {step.block} cannot be made anew "
-                    f"without it. First run: bin/verifier --crawl {crawl} --cycle {other.cycle} --repair"
+                    f"{folder / names.VERIFIER / other.rows_file}: missing or damaged, and block {step.block} cannot "
+                    f"be made anew without it. First run: bin/verifier --crawl {crawl} --cycle {other.cycle} --repair"
                 )
             require_stage(
                 folder / names.EXTRACTOR, step.block, (names.EXTRACTED, names.COLLECTED, names.METADATA, names.SERVERS)
@@ -123,7 +125,8 @@ def require_tables(crawl: Path, log: State, step: Step) -> None:
 def require_stage(folder: Path, block: int, wanted: tuple[str, ...] = ()) -> None:
     if not is_published(folder):
         raise BadInput(
-            f"{folder / names.MANIFEST}: not there; the tables of that cycle were not kept, and without them block {block} cannot be made anew"
+            f"{folder / names.MANIFEST}: not there; the tables of that cycle were not kept, "
+            f"and without them block {block} cannot be made anew"
         )
     for name in wanted or read_manifest(folder)["files"]:
         if not (folder / name).exists():
@@ -142,13 +145,13 @@ def absorbed(log: State, step: Step) -> list[Entry]:
 
 
 def may_have_rows(crawl: Path, entry: Entry, step: Step) -> bool:
-    """Whether the table of the entry has rows for the block of the step, as far as its manifest tells."""
-    told = read_summary(crawl, entry)
-    return entry.kind in WITH_ROWS and (told is None or may_hold(told, *interval(step.block, step.entry.blocks)))
+    """Whether the table of the entry has rows for the block of the step; true where its manifest cannot be read."""
+    summary = read_summary(crawl, entry)
+    return entry.kind in WITH_ROWS and (summary is None or may_hold(summary, *interval(step.block, step.entry.blocks)))
 
 
 def read_summary(crawl: Path, entry: Entry) -> dict | None:
-    """What the manifest tells of the AUX of an entry; none where it cannot be read."""
+    """What the manifest records of the AUX of an entry; none where it cannot be read."""
     try:
         return read_manifest(crawl / names.cycle(entry.cycle) / names.VERIFIER)["aux"]
     except (OSError, KeyError, Damaged, UnknownFormat):
@@ -165,83 +168,83 @@ def has_whole_table(crawl: Path, entry: Entry) -> bool:
 
 
 def begin(crawl: Path, scratch: Path, start: tuple[int, int] | None) -> None:
-    """Makes the folder aside look like the crawl folder: what is only read is a link to it."""
+    """Makes the scratch folder look like the crawl folder: what is only read is a link to it."""
     for name in (names.CRAWL, names.SUFFIX_LIST, names.LOG):
         os.symlink(crawl.resolve() / name, scratch / name)
     make_folder(scratch / names.TEXT)
     if start:
-        place = names.generation(*start)
-        make_folder((scratch / place).parent)
-        os.symlink(crawl.resolve() / place, scratch / place)
-        for name in read_manifest(crawl / place)["texts"]:
+        folder = names.generation(*start)
+        make_folder((scratch / folder).parent)
+        os.symlink(crawl.resolve() / folder, scratch / folder)
+        for name in read_generation_manifest(crawl / folder)["texts"]:
             os.symlink(crawl.resolve() / names.TEXT / name, scratch / names.TEXT / name)
 
 
 def gather_inputs(crawl: Path, scratch: Path, log: State, step: Step, remade: set[int]) -> None:
-    """Links the tables that the turn reads; AUX that was deleted or damaged is made again, but for that of turns taken here."""
+    """Links the tables that the turn reads; makes deleted or damaged AUX again, except that of turns that run here."""
     if step.entry.kind == CRAWL:
         link(crawl, scratch, Path(names.cycle(step.entry.cycle)) / names.EXTRACTOR)
     for entry in absorbed(log, step):
         cycle = Path(names.cycle(entry.cycle))
         if entry.kind in WITH_ROWS and entry.cycle not in remade and not (scratch / cycle / names.VERIFIER).exists():
             if has_whole_table(crawl, entry) or not may_have_rows(crawl, entry, step):
-                link(
-                    crawl, scratch, cycle / names.VERIFIER
-                )  # where nothing in it is for this block its manifest is enough
+                # Where nothing in it is for this block, its manifest is enough.
+                link(crawl, scratch, cycle / names.VERIFIER)
             else:
                 make_aux(crawl, scratch, entry)
 
 
-def link(crawl: Path, scratch: Path, place: Path) -> None:
-    make_folder((scratch / place).parent)
-    if not (scratch / place).exists():
-        os.symlink(crawl.resolve() / place, scratch / place)
+def link(crawl: Path, scratch: Path, folder: Path) -> None:
+    make_folder((scratch / folder).parent)
+    if not (scratch / folder).exists():
+        os.symlink(crawl.resolve() / folder, scratch / folder)
 
 
 def make_aux(crawl: Path, scratch: Path, entry: Entry) -> None:
-    """The AUX of a crawl cycle from its tables; where its manifest is there, that tells whether the rows are the same."""
-    place, told = Path(names.cycle(entry.cycle)) / names.VERIFIER, read_summary(crawl, entry)
-    folder = crawl / names.cycle(entry.cycle) / names.EXTRACTOR
+    """The AUX of a crawl cycle from its tables; BadInput where its manifest, if it can be read, has other rows."""
+    folder, summary = Path(names.cycle(entry.cycle)) / names.VERIFIER, read_summary(crawl, entry)
+    tables = crawl / names.cycle(entry.cycle) / names.EXTRACTOR
     ((block, _),) = entry.parents.items()
-    with publishing(scratch / place) as manifest:
-        found = write_aux(scratch / place / names.AUX, Harvest(folder, interval(block, entry.blocks)))
-        if told is not None and told != found:
+    with publishing(scratch / folder) as manifest:
+        found = write_aux(scratch / folder / names.AUX, Harvest(tables, interval(block, entry.blocks)))
+        if summary is not None and summary != found:
             raise BadInput(
-                f"{crawl / place / names.AUX}: made again from {folder} it has other rows than its manifest tells ({found['rows']} against {told['rows']})"
+                f"{crawl / folder / names.AUX}: made again from {tables} it has other rows than in its manifest "
+                f"({found['rows']} against {summary['rows']})"
             )
         manifest |= {"aux": found}
 
 
 def take_step(scratch: CrawlFolder, log: State, step: Step, plan: Plan) -> None:
-    """Takes the turn below the folder aside, and drops there what no later turn reads."""
+    """Runs the turn in the scratch folder, and removes there what no later turn reads."""
     entry = step.entry
     if entry.kind == GROW:
         split_block(scratch.path, scratch.path, plan)
     elif entry.kind in (CRAWL, ABSORB):
-        fixed = VerifierPlan(
-            entry.cycle, step.block, entry.blocks, step.parent[1], entry.seen
-        )  # the log is the truth about it
+        # What the log says of it is the truth.
+        fixed = VerifierPlan(entry.cycle, step.block, entry.blocks, step.parent[1], entry.seen)
         take_turn(scratch, scratch.path, plan, fixed, log)
     else:
         raise BadInput(
-            f"cycle {entry.cycle} is of kind {entry.kind}, which makes no generation: the log is not what this program knows"
+            f"cycle {entry.cycle} is of kind {entry.kind}, which makes no generation: "
+            "this program does not know such a log"
         )
     made = names.generation(step.block, entry.cycle)
     for folder in (scratch.path / names.GENERATIONS).glob("[0-9]*/[0-9]*"):
         if folder != scratch.path / made:
             remove_tree(folder)
-    in_use = read_manifest(scratch.path / made)["texts"]
+    in_use = read_generation_manifest(scratch.path / made)["texts"]
     for path in (scratch.path / names.TEXT).iterdir():
         if path.name not in in_use:
             path.unlink()
 
 
-def compare(crawl: Path, scratch: Path, place: Path) -> bool:
-    """Whether the manifest that was there tells the same bytes; false where it cannot be read, BadInput where it tells others."""
-    made = read_manifest(scratch / place)
+def compare(crawl: Path, scratch: Path, folder: Path) -> bool:
+    """Whether the old manifest has the same bytes; false where it cannot be read, BadInput where it has others."""
+    made = read_generation_manifest(scratch / folder)
     for other in (crawl / names.GENERATIONS).glob(f"[0-9]*/[0-9]*/{names.MANIFEST}"):  # blocks that were one share text
         try:
-            texts = read_manifest(other.parent)["texts"]
+            texts = read_generation_manifest(other.parent)["texts"]
         except (OSError, Damaged, UnknownFormat, KeyError):
             continue
         different = [
@@ -249,29 +252,29 @@ def compare(crawl: Path, scratch: Path, place: Path) -> bool:
         ]
         if different:
             raise BadInput(
-                f"{names.TEXT}/{different[0]} made again has other bytes than {other} tells; nothing was changed"
+                f"{names.TEXT}/{different[0]} made again has other bytes than in {other}; nothing was changed"
             )
     try:
-        told = read_manifest(crawl / place)
+        expected = read_generation_manifest(crawl / folder)
     except (OSError, Damaged, UnknownFormat):
         return False
-    if told != made:
-        different = [
-            name for name in (*made["files"], *told["files"]) if made["files"].get(name) != told["files"].get(name)
-        ]
+    if expected != made:
+        files = (*made["files"], *expected["files"])
+        different = [name for name in files if made["files"].get(name) != expected["files"].get(name)]
         raise BadInput(
-            f"{crawl / place} made again is not what its manifest tells ({different[0] if different else names.MANIFEST} differs): a table of its "
-            "cycles was changed, or another version of this program made it; nothing was changed"
+            f"{crawl / folder} made again is not as its manifest describes it "
+            f"({different[0] if different else names.MANIFEST} differs): a table of its cycles was changed, "
+            "or another version of this program made it; nothing was changed"
         )
     return True
 
 
-def put_in_place(crawl: Path, scratch: Path, place: Path) -> list[str]:
-    """Sets aside what fails its check and puts what was made there, the manifest last; names of the files."""
-    manifest = read_manifest(scratch / place)
+def replace_damaged(crawl: Path, scratch: Path, folder: Path) -> list[str]:
+    """Sets aside files that fail their check and puts the new ones there, the manifest last; returns their names."""
+    manifest = read_generation_manifest(scratch / folder)
     described = {Path(names.TEXT) / name: about for name, about in manifest["texts"].items()}
-    described |= {place / name: about for name, about in manifest["files"].items()}
-    described[place / names.MANIFEST] = describe(scratch / place / names.MANIFEST)
+    described |= {folder / name: about for name, about in manifest["files"].items()}
+    described[folder / names.MANIFEST] = describe(scratch / folder / names.MANIFEST)
     mended = []
     for name, about in described.items():
         if not (fault := fault_of(crawl / name, about)):
@@ -301,7 +304,7 @@ def fault_of(path: Path, about: dict) -> str:
 
 @contextmanager
 def naming_the_crawls_own(crawl: Path, scratch: Path):
-    """Damage that a turn met in the folder aside is that of the crawl's own file."""
+    """Damage that a turn finds in the scratch folder is reported as that of the crawl's own file."""
     try:
         yield
     except Damaged as error:

@@ -3,12 +3,14 @@
 import numpy as np
 import pyarrow as pa
 
+from contract.accumulators import COUNTED_NAMES
 from contract.config import Verifier
 from contract.tables import REFUSED_ROWS
 from stages.verifier import prefixes as prefix_table
+from stages.verifier.arrived_links import Links
 from stages.verifier.harvest import Answers
-from stages.verifier.merge import Piece
-from stages.verifier.rules import RULES, Limits, NewRows, judge_new
+from stages.verifier.merge import Match
+from stages.verifier.rules import GRANTED, RULES, Limits, NewRows, judge_new
 from stages.verifier.server_table import ServerTable
 from storage.pairs import find_pairs
 
@@ -26,45 +28,43 @@ class Refusals:
         self._seed = seed
         self._rows: list[pa.Table] = [REFUSED_ROWS.empty_table()]
 
-    def move_servers(self, new_places: np.ndarray) -> None:
-        self._prefixes = prefix_table.move_servers(self._prefixes, new_places)
+    def move_servers(self, index_of_old: np.ndarray) -> None:
+        self._prefixes = prefix_table.move_servers(self._prefixes, index_of_old)
 
     def judge(
-        self, piece: Piece, lines: pa.LargeBinaryArray, servers: ServerTable, answers: Answers, has_foreign: bool
-    ) -> pa.LargeBinaryArray:
-        """Takes what a rule refuses from the new links of a piece, whose lines are given, and gives the lines of the others.
+        self,
+        match: Match,
+        new_servers: np.ndarray,
+        lines: pa.LargeBinaryArray,
+        servers: ServerTable,
+        answers: Answers,
+        has_unlisted: bool,
+    ) -> tuple[Match, np.ndarray, pa.LargeBinaryArray]:
+        """Removes what a rule refuses from the new links, their servers (by index) and their lines.
 
-        What was answered, because somebody else listed it (`has_foreign`), is granted whatever it is, also where a link leads to it too.
+        A URL that was answered because another list had it (`has_unlisted`) is always granted, even if it is linked.
         """
-        links, new = piece.links, piece.new
-        places = piece.new_servers
-        rows = NewRows(places.astype(np.uint32), links.key[new], links.depth[new], lines)
+        links, new = match.links, match.new
+        rows = NewRows(new_servers.astype(np.uint32), links.key[new], links.depth[new], lines)
         answered = (
             find_pairs(links.domain_key[new], links.key[new], answers.domain_key, answers.key) >= 0
-            if has_foreign
+            if has_unlisted
             else None
         )
         codes, self._prefixes = judge_new(
             rows, servers.known, servers["domain_key"], self._prefixes, self._limits, self._seed, answered
         )
-        refused = np.flatnonzero(codes)
-        piece.refused = which = new[refused]
+        granted, refused = np.flatnonzero(codes == GRANTED), np.flatnonzero(codes)
         if len(refused):
-            self._rows.append(
-                pa.table(
-                    {
-                        "domain_key": links.domain_key[which],
-                        "url_key": links.key[which],
-                        "links_in": links.sums_of("links_in", which),
-                        "rule": codes[refused],
-                    },
-                    schema=REFUSED_ROWS,
-                )
-            )
-        granted = np.flatnonzero(codes == 0)
-        servers.known += np.bincount(places[granted], minlength=len(servers))
-        piece.new, piece.before, piece.new_servers = new[granted], piece.before[granted], places[granted]
-        return lines.take(pa.array(granted)) if len(refused) else lines
+            self._keep(links, new[refused], codes[refused])
+            lines = lines.take(pa.array(granted))
+        servers.known += np.bincount(new_servers[granted], minlength=len(servers))
+        return match.grant(granted, refused), new_servers[granted], lines
+
+    def _keep(self, links: Links, which: np.ndarray, codes: np.ndarray) -> None:
+        columns = {"domain_key": links.domain_key[which], "url_key": links.key[which], "rule": codes}
+        columns |= {name: links.sums_of(name, which) for name in COUNTED_NAMES}
+        self._rows.append(pa.table({name: columns[name] for name in REFUSED_ROWS.names}, schema=REFUSED_ROWS))
 
     def counts(self) -> dict[str, int]:
         codes = np.bincount(

@@ -1,8 +1,8 @@
 """Rules that need a whole server in view, judged on the new URLs of a merge: prefixes and queries without end, budgets.
 
-Where a rule has room for some only, URLs nearest to a seed go first: by depth, then by key. The order in which rows arrive
-says nothing. Queries are judged first, then folders, then trees, then the budgets, each on what the ones before it left,
-so that a trap does not eat the budget of the rest.
+Where a rule has room for some only, URLs nearest to a seed go first: by depth, then by key. The order in which rows
+arrive makes no difference. Queries are judged first, then folders, then trees, then the budgets, each on what the ones
+before it left, so that a trap does not use up the budget of the rest.
 
     kind    counts the URLs               by                       at most                   refused as
     QUERY   with a query                  path                     query_max_urls            query
@@ -11,8 +11,9 @@ so that a trap does not eat the budget of the rest.
                                           first two of them
     TREE    with three segments and more  first segment            TREE_TIMES as many        path_prefix
 
-So /a/b/c/d counts in the folder /a/b and the tree /a, /a/b in the folder /a alone; / and /a, where most sites keep their own
-pages, in none: the budget of the server bounds them. The tree catches what has no end in its second segment.
+So /a/b/c/d counts in the folder /a/b and the tree /a, and /a/b in the folder /a alone. / and /a, where most sites keep
+their own pages, count in none: the budget of the server bounds them. The tree catches what has no end in its second
+segment.
 """
 
 from dataclasses import dataclass
@@ -27,14 +28,13 @@ from storage.arrays import rank_in_run
 
 RULES = SERVER_RULES
 GRANTED, SERVER_BUDGET, DOMAIN_BUDGET, PATH_PREFIX, QUERY_PATHS = range(len(RULES))
-TREE_TIMES = (
-    8  # /artigos has the pages of many years in /artigos/2020 and its like; a trap that branches passes it all the same
-)
+# /artigos has the pages of many years in /artigos/2020 and its like; a trap that branches exceeds this all the same.
+TREE_TIMES = 8
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Each maximum: 0 is no limit, and the rule neither counts nor forgets."""
+    """Of each maximum 0 means no limit: the rule then neither counts nor forgets."""
 
     server_max_urls: int  # that a server may know
     domain_max_urls: int  # that the servers of a domain may know together
@@ -47,7 +47,7 @@ class Limits:
 class NewRows:
     """URLs that the block did not know; all of one length, keys unique, in any order."""
 
-    server: np.ndarray  # u32, place in the merged table of servers
+    server: np.ndarray  # u32, index in the merged table of servers
     key: np.ndarray  # u64
     depth: np.ndarray  # u8
     urls: pa.Array | pa.ChunkedArray  # canonical, with or without newlines
@@ -64,8 +64,8 @@ def judge_new(
 ) -> tuple[np.ndarray, Prefixes]:
     """The code of the rule that refuses each row, u8, and the table with what was granted.
 
-    known_of_server: integers, URLs known of each server before these rows. domain_of_server: integers, equal for servers of one domain.
-    granted_anyway: bool, rows that no rule refuses, but that count.
+    known_of_server: integers, URLs known of each server before these rows. domain_of_server: integers, equal for
+    servers of one domain. granted_anyway: bool, rows that no rule refuses, but that count.
     """
     codes = np.zeros(len(rows.key), np.uint8)
     if not len(codes):
@@ -94,11 +94,11 @@ def judge_prefixes(
     counted = []
 
     def judge(kind: int, rule: int, limit: int, where: np.ndarray, end: np.ndarray) -> None:
-        places = np.flatnonzero(where & (codes[watched] == GRANTED)) if limit else np.empty(0, np.int64)
-        if not len(places):
+        judged = np.flatnonzero(where & (codes[watched] == GRANTED)) if limit else np.empty(0, np.int64)
+        if not len(judged):
             return
-        which = watched[places]
-        hashes = hash_texts(paths.data, paths.start[places], end[places], seed)
+        which = watched[judged]
+        hashes = hash_texts(paths.data, paths.start[judged], end[judged], seed)
         groups = group_rows(kind, which, rows.server[which], hashes, table, len(known))
         beyond = find_beyond(groups.group, groups.room(limit), (rows.depth[which], rows.key[which]))
         codes[which[beyond]] = rule
@@ -146,9 +146,10 @@ def judge_domain_budget(
 
 
 def find_beyond(group: np.ndarray, room: np.ndarray, order: tuple[np.ndarray, ...]) -> np.ndarray:
-    """Mask of the rows that their group has no room for; group: place in `room`, which may be negative; order: first is foremost.
+    """Mask of the rows that their group has no room for.
 
-    Only groups that have room for some of their rows are sorted: most have it for all, and those of an old trap for none.
+    group: index in `room`, whose values may be negative; order: the most important array first. Only groups that have
+    room for some of their rows are sorted: most have it for all, and those of an old trap for none.
     """
     arrivals = np.bincount(group, minlength=len(room))
     beyond = (room <= 0)[group]

@@ -1,14 +1,14 @@
 """The table of servers of a block, merged in the same pass as its URLs.
 
-A server keeps its place among those of its domain for ever, so that rows can count it within the domain: new ones come
-behind. All of a turn are known before its rows are merged; their counts are added up piece by piece.
+A server keeps its number within its domain for ever, because rows refer to it by that number: new servers of a domain
+come last. All servers of a turn are known before its rows are merged; their counts are added up piece by piece.
 """
 
 import numpy as np
 import pyarrow as pa
 
 from contract.config import Config
-from contract.generation import SERVERS, Domains, domains_of
+from contract.generation import BLOCK_SERVERS, Domains, domains_of
 from contract.retry_after import WAIT_MAX_S
 from contract.tables import COLLECTED_STATE, LAST_FAILURE, PRESCHEDULED, STATES, WAITING
 from contract.url import servers_of
@@ -18,9 +18,9 @@ from storage.errors import Damaged
 from storage.tables import column
 from storage.text_segments import NO_TEXT, data_of
 
-PAUSE_WITHIN_CYCLE_MS = 10_000  # a shorter one is waited for by the fetcher; for a longer one the server is not listed
-# How long after its plan a cycle may end that was broken off and went on later. What servers then ask for lies as much later
-# than a day after the plan; still later lies only what a wrong clock wrote.
+PAUSE_WITHIN_CYCLE_MS = 10_000  # the fetcher waits for a shorter pause; a server with a longer one is not listed
+# How long after its plan an interrupted and resumed cycle may end. A server may then ask for a time that is as much
+# later than one day after the plan; a still later time is the work of a wrong clock.
 CYCLE_MAX_MS = 7 * 86_400_000
 
 # Columns of Servidores that are taken over as they are.
@@ -35,7 +35,7 @@ OBSERVED = (
     "failures",
     *(name for name, _ in LAST_FAILURE),
 )
-TEXTS = tuple(field.name for field in SERVERS if field.type == pa.string())
+TEXTS = tuple(field.name for field in BLOCK_SERVERS if field.type == pa.string())
 COUNTED = {
     "known": range(len(STATES)),
     "collected": (COLLECTED_STATE,),
@@ -45,31 +45,30 @@ COUNTED = {
 
 
 class ServerTable:
-    """Columns by name; `place_of_old` tells where each server of the parent generation has gone."""
+    """Columns by name; a server's index is its row number here. `index_of_old` has those of the parent's servers."""
 
     def __init__(self, parent: pa.Table, server_keys: np.ndarray, domain_keys: np.ndarray):
         """Adds the servers of these keys (u64, any order, each once) that the parent's table does not have."""
-        old = {name: np.array(column(parent, name)) for name in SERVERS.names}
+        old = {name: np.array(column(parent, name)) for name in BLOCK_SERVERS.names}
         missing = np.flatnonzero(~np.isin(server_keys, old["server_key"]))
         missing = missing[np.lexsort((server_keys[missing], domain_keys[missing]))]
         behind = np.searchsorted(old["domain_key"], domain_keys[missing], "right")
-        new_places = behind + np.arange(len(missing))
+        new_index = behind + np.arange(len(missing))
         is_new = np.zeros(len(parent) + len(missing), bool)
-        is_new[new_places] = True
-        self.place_of_old = np.flatnonzero(~is_new).astype(np.int32)
+        is_new[new_index] = True
+        self.index_of_old = np.flatnonzero(~is_new).astype(np.int32)
         self.columns = {name: np.zeros(len(is_new), values.dtype) for name, values in old.items()}
         for name, values in old.items():
-            self.columns[name][self.place_of_old] = values
+            self.columns[name][self.index_of_old] = values
         new = {"server_key": server_keys[missing], "domain_key": domain_keys[missing], "robots_text": NO_TEXT}
         for name, values in (new | dict.fromkeys(TEXTS, "")).items():
-            self.columns[name][new_places] = values
+            self.columns[name][new_index] = values
         self.domains: Domains = domains_of(self.columns["domain_key"], self.columns["known"])
         self.first_of_domain = np.repeat(self.domains.first_server[:-1], np.diff(self.domains.first_server))
         self._by_key = np.argsort(self.columns["server_key"], kind="stable")
         self._keys = self.columns["server_key"][self._by_key]
-        self.states = np.zeros(
-            (len(is_new), len(STATES)), np.int64
-        )  # rows of each server in each state, of the pieces so far
+        # Rows of each server in each state, of the pieces so far.
+        self.states = np.zeros((len(is_new), len(STATES)), np.int64)
         self._forgiven = np.zeros(len(is_new), np.int64)  # failures of each server that a decision took back
         self.known = self.columns["known"].astype(np.int64)  # URLs of each, those of the pieces so far included
 
@@ -80,70 +79,71 @@ class ServerTable:
         return self.columns[name]
 
     def find(self, server_keys: np.ndarray) -> np.ndarray:
-        """Place of each server, i32; -1 where it is not there. Keys repeat, so each is looked up once."""
+        """Index of each server, i32; -1 where it is not there. Keys repeat, so each is looked up once."""
         distinct, which = encode(server_keys)
-        place = np.searchsorted(self._keys, distinct)
-        there = place < len(self._keys)
-        there[there] = self._keys[place[there]] == distinct[there]
+        at = np.searchsorted(self._keys, distinct)
+        there = at < len(self._keys)
+        there[there] = self._keys[at[there]] == distinct[there]
         found = np.full(len(distinct), -1, np.int32)
-        found[there] = self._by_key[place[there]]
+        found[there] = self._by_key[at[there]]
         return found[which]
 
-    def name(self, places: np.ndarray, urls: pa.LargeBinaryArray) -> None:
+    def name(self, server_index: np.ndarray, urls: pa.LargeBinaryArray) -> None:
         """Names servers by a URL of each."""
         starts, data = data_of(urls)
-        self.columns["server"][places] = np.array(servers_of(data.tobytes(), starts[:-1].tolist()), object)
+        self.columns["server"][server_index] = np.array(servers_of(data.tobytes(), starts[:-1].tolist()), object)
 
     def take_observed(self, observed: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-        """Takes the observed columns over; returns (place in the table, row of observed) of the servers that are here."""
-        places = self.find(column(observed, "server_key"))
-        rows = np.flatnonzero(places >= 0)
+        """Takes the observed columns over; returns (index, row of `observed`) of the servers that are here."""
+        server_index = self.find(column(observed, "server_key"))
+        rows = np.flatnonzero(server_index >= 0)
         for name in OBSERVED:
-            self.columns[name][places[rows]] = column(observed, name)[rows]
+            self.columns[name][server_index[rows]] = column(observed, name)[rows]
         failures = self.columns["failures"]
-        # The list of the cycle counted on from before the server was forgiven: only what came after counts.
+        # The cycle's list was made before the server was forgiven: only failures after that count.
         failures -= np.where(failures >= self._forgiven, self._forgiven, 0).astype(failures.dtype)
-        return places[rows], rows
+        return server_index[rows], rows
 
     def forgive(self, server_keys: np.ndarray, named: np.ndarray) -> np.ndarray:
-        """Forgets failures and the keeping of robots.txt of these servers; marks those of the named ones that are here, by place."""
-        places = self.find(server_keys)
-        places = places[places >= 0]
-        self._forgiven[places] = self.columns["failures"][places]
-        self.columns["robots_expires_at_ms"][places] = 0
+        """Forgets failures of these servers, and when robots.txt expires; marks the named ones: bool, by index."""
+        server_index = self.find(server_keys)
+        server_index = server_index[server_index >= 0]
+        self._forgiven[server_index] = self.columns["failures"][server_index]
+        self.columns["robots_expires_at_ms"][server_index] = 0
         revived = np.zeros(len(self), bool)
-        places = self.find(named)
-        revived[places[places >= 0]] = True
+        named_index = self.find(named)
+        revived[named_index[named_index >= 0]] = True
         return revived
 
-    def count(self, places: np.ndarray, state: np.ndarray) -> None:
-        """Adds the rows of a piece: the place of the server of each, and its state."""
+    def count(self, server_index: np.ndarray, state: np.ndarray) -> None:
+        """Adds the rows of a piece: the index of the server of each, and its state."""
         if len(state) and state.max() >= len(STATES):
             raise Damaged("state", f"expected states below {len(STATES)}, found {state.max()}")
-        count_states(places, state, self.states)
+        count_states(server_index, state, self.states)
 
-    def move(self, places: np.ndarray, before: int, after: int) -> None:
-        """Counts one row of each of these places (repeats allowed) in another state than before."""
-        np.subtract.at(self.states[:, before], places, 1)
-        np.add.at(self.states[:, after], places, 1)
+    def move(self, server_index: np.ndarray, before: int, after: int) -> None:
+        """Counts one row of each of these servers (repeats allowed) in another state than before."""
+        np.subtract.at(self.states[:, before], server_index, 1)
+        np.add.at(self.states[:, after], server_index, 1)
 
     def table(self) -> pa.Table:
         for name, states in COUNTED.items():
             self.columns[name] = self.states[:, list(states)].sum(axis=1).astype(np.uint32)
         return pa.table(
-            {field.name: pa.array(self.columns[field.name], field.type) for field in SERVERS}, schema=SERVERS
+            {field.name: pa.array(self.columns[field.name], field.type) for field in BLOCK_SERVERS},
+            schema=BLOCK_SERVERS,
         )
 
 
 @compiled("i4[] u1[] i8[,]")
-def count_states(places, state, counts):
-    for row in range(len(places)):
-        counts[places[row], state[row]] += 1
+def count_states(server_index, state, counts):
+    for row in range(len(server_index)):
+        counts[server_index[row], state[row]] += 1
     return 0
 
 
 def judge(servers: dict[str, np.ndarray], now_ms: int, config: Config) -> None:
-    """When a server is due again that fails, wants long pauses or asked for time, and whether it is given up."""
+    """Sets when servers are due that fail, want long pauses or asked for time, and which are given up."""
     over = servers["failures"].astype(np.int64) - config.fetcher.server_failures_max
     waits_ms = config.verifier.server_backoff_s * 1000 * np.exp2(np.clip(over, 0, 30))
     servers["given_up"] = over >= config.verifier.server_backoffs_max

@@ -1,6 +1,6 @@
 """Growth: one block becomes two, each with its half of the keys, and N becomes N + 1 with the entry in the log.
 
-Rows are sorted by domain key and a block is an interval of those, so each half is a run of rows.
+Rows are sorted by domain key and a block is an interval of domain keys, so each half is a run of rows.
 """
 
 from pathlib import Path
@@ -23,7 +23,7 @@ PIECE_ROWS = 1 << 20
 
 
 def split_block(crawl: Path, out: Path, plan: Plan) -> dict:
-    """Writes the two children of the plan's block; returns the report. A block without a generation has nothing to write."""
+    """Writes the two children of the plan's block; returns the report. Without a generation it writes none."""
     parent = open_generation(crawl, plan.block, plan.generation)
     report = {
         "kind": plan.kind,
@@ -51,11 +51,14 @@ def split_block(crawl: Path, out: Path, plan: Plan) -> dict:
     return report
 
 
-def write_part(folder: Path, parent: Generation, places: slice) -> dict:
-    """Writes the servers of a run of places and their rows, with the texts that they use and the parent's `seen`; returns what a manifest tells of it."""
+def write_part(folder: Path, parent: Generation, part: slice) -> dict:
+    """Writes the servers of a slice of the parent's table, and their rows; returns the figures of the manifest.
+
+    Texts stay in their segments, and `seen` is that of the parent.
+    """
     known = column(parent.servers, "known").astype(np.int64)
-    start, stop = int(known[: places.start].sum()), int(known[: places.stop].sum())
-    servers = parent.servers.slice(places.start, places.stop - places.start)
+    start, stop = int(known[: part.start].sum()), int(known[: part.stop].sum())
+    servers = parent.servers.slice(part.start, part.stop - part.start)
     texts, segments = part_texts(parent.texts, parent.rows["segment"], start, stop, column(servers, "robots_text"))
     writer = GenerationWriter(folder)
     states, sums = np.zeros(len(STATES), np.int64), dict.fromkeys((accumulator.name for accumulator in ACCUMULATORS), 0)
@@ -73,9 +76,9 @@ def write_part(folder: Path, parent: Generation, places: slice) -> dict:
             {name: parent.side.read(name, begin, min(begin + PIECE_ROWS, side_stop)) for name in SIDE_COLUMNS}
         )
     here = np.zeros(len(parent.servers), bool)
-    here[places] = True
+    here[part] = True
     prefixes = prefix_table.take_servers(
-        prefix_table.from_table(parent.prefixes), here, np.arange(len(here)) - places.start
+        prefix_table.from_table(parent.prefixes), here, np.arange(len(here)) - part.start
     )
     writer.close_rows()
     writer.write_servers(servers, prefix_table.to_table(prefixes))

@@ -1,6 +1,6 @@
-"""Texts of a turn: one new segment with the lines of new URLs, of older segments that are folded into it, and robots.txt files.
+"""Texts of a turn: one new segment, with the lines of new URLs and of folded older segments, and robots.txt files.
 
-Lines are packed and written by a thread of their own, one piece after the other, while the rows of the piece are merged.
+A thread packs and writes the lines, one piece after the other, while the rows of the piece are merged.
 """
 
 import os
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from contract import names
 from contract.generation import Generation
-from stages.verifier.merge import Piece
+from stages.verifier.merge import Match
 from storage.compiled import compiled
 from storage.errors import Damaged
 from storage.publish import ASIDE, describe, make_folder, sync_file, sync_folder
@@ -20,14 +20,17 @@ from storage.tables import only_chunk
 from storage.text_segments import LINES, NO_TEXT, Segment, SegmentWriter, read_blobs, segments_of
 
 SEGMENTS_MAX = 16  # more would make reading a selection of rows a walk over many files
-FOLDED = (
-    SEGMENTS_MAX // 2
-)  # the smallest ones, so that a text is rewritten a few times only, however large its block grows
-IN_USE_LEAST = 4  # a segment of which less than a part in so many is ours is folded too: the rest may be nobody's
+# The smallest ones are folded, so that a text is rewritten a few times only, however large its block grows.
+FOLDED = SEGMENTS_MAX // 2
+IN_USE_LEAST = 4  # a segment of which we use less than one part in so many is folded too: the rest may be unused
 
 
 class Texts:
-    """`folded_share` is how many of the parent's rows, of all, have their texts folded. `segment_of_old` gives the new number of each segment of the parent; those that are folded get that of the turn's own."""
+    """The segments of text of a turn.
+
+    `segment_of_old` gives the new number of each segment of the parent; folded ones get the number of the turn's own.
+    `folded_share` is the share of the parent's rows whose texts are folded.
+    """
 
     def __init__(self, crawl: Path, out: Path, cycle: int, parent: Generation):
         self._crawl = crawl
@@ -39,13 +42,13 @@ class Texts:
         if in_use[len(parent.texts) :].any():
             raise Damaged("segment", f"expected numbers of {len(parent.texts)} segments of text, found others")
         self._folded = choose_folded(in_use, [about["texts"] for about in parent.texts.values()])
-        self.folded_share = sum(in_use[self._folded]) / max(len(parent), 1)  # of all rows
-        kept = [place for place in range(len(parent.texts)) if place not in self._folded]
+        self.folded_share = sum(in_use[self._folded]) / max(len(parent), 1)
+        kept = [number for number in range(len(parent.texts)) if number not in self._folded]
         self.own = len(kept)
         self.segment_of_old = np.full(max(len(parent.texts), 1), self.own, np.uint8)
         self.segment_of_old[kept] = np.arange(len(kept))
         self._names = list(parent.texts)
-        self._kept = {self._names[place]: parent.texts[self._names[place]] for place in kept}
+        self._kept = {self._names[number]: parent.texts[self._names[number]] for number in kept}
         self._next_line = [parent.texts[name]["first"] for name in self._names]
         make_folder(self._path.parent)
         self._aside = self._path.with_name(f"{ASIDE}{os.getpid()}-{self._path.name}")
@@ -54,10 +57,10 @@ class Texts:
         self._beside = ThreadPoolExecutor(1)
         self._written: Future | None = None
 
-    def append(self, piece: Piece, lines: pa.LargeBinaryArray) -> None:
-        """Takes the next piece, and the lines of its new rows."""
+    def append(self, match: Match, lines: pa.LargeBinaryArray) -> None:
+        """Takes the match of the next piece, and the lines of its new rows."""
         self.settle()
-        self._written = self._beside.submit(self._write, piece, lines)
+        self._written = self._beside.submit(self._write, match, lines)
 
     def settle(self) -> None:
         """Waits until all that was taken is written, and no longer in memory."""
@@ -65,42 +68,43 @@ class Texts:
             self._written.result()
             self._written = None
 
-    def _write(self, piece: Piece, new_lines: pa.LargeBinaryArray) -> None:
-        lines, places = [new_lines], [piece.new_at()]
+    def _write(self, match: Match, new_lines: pa.LargeBinaryArray) -> None:
+        lines, rows = [new_lines], [match.new_rows()]
         for number in self._folded:
-            here = np.flatnonzero(self._parent.rows["segment"][piece.start : piece.stop] == number)
+            here = np.flatnonzero(self._parent.rows["segment"][match.start : match.stop] == number)
             start = self._next_line[number]
             self._next_line[number] += len(here)
             lines += Segment(self._crawl / names.TEXT / self._names[number]).read_lines(
                 np.arange(start, start + len(here))
             )
-            places.append(piece.old_at(here))
+            rows.append(match.move_old(here))
         joined = only_chunk(pa.chunked_array(lines, LINES))
-        where = np.concatenate(places)
+        where = np.concatenate(rows)
         if len(joined) != len(where):
             raise Damaged(self._crawl / names.TEXT, f"expected texts of {len(where)} URLs, found {len(joined)}")
-        self._writer.append(joined.take(pa.array(np.argsort(where))) if len(places) > 1 else joined)
+        self._writer.append(joined.take(pa.array(np.argsort(where))) if len(rows) > 1 else joined)
 
     def close(self, servers: dict[str, np.ndarray], new_robots: dict[int, bytes]) -> dict[str, dict]:
-        """Adds robots.txt files, those of folded segments too, and sets their positions; returns the segments in use, in the order of their numbers.
+        """Adds robots.txt files, those of folded segments too, and sets their positions in the columns of `servers`.
 
-        Durable, and in one step where an earlier attempt of the same turn has written it.
+        Returns the segments in use, in the order of their numbers. The new segment is durable. It replaces one that
+        an earlier attempt of the same turn wrote in one step. `new_robots` has a text by index of its server.
         """
         self.settle()
         self._beside.shutdown()
         folded = [int(Path(self._names[number]).stem) for number in self._folded]
         has_robots = np.flatnonzero(servers["robots_text"] != NO_TEXT)
         moved = has_robots[np.isin(servers["robots_text"][has_robots] >> np.uint64(32), folded)]
-        moved = np.array([place for place in moved.tolist() if place not in new_robots], np.int64)
+        moved = np.array([server for server in moved.tolist() if server not in new_robots], np.int64)
         old = read_blobs(
             self._crawl / names.TEXT, names.segment, servers["robots_text"][moved], servers["robots_length"][moved]
         )
         robots = {**dict(zip(moved.tolist(), old)), **new_robots}
-        places = sorted(robots)
-        servers["robots_text"][places] = self._writer.close([robots[place] for place in places])
-        servers["robots_length"][places] = [len(robots[place]) for place in places]
+        owners = sorted(robots)
+        servers["robots_text"][owners] = self._writer.close([robots[server] for server in owners])
+        servers["robots_length"][owners] = [len(robots[server]) for server in owners]
         texts = dict(self._kept)
-        if self._writer.lines or places:
+        if self._writer.lines or owners:
             sync_file(self._aside)
             self._aside.rename(self._path)
             sync_folder(self._path.parent)
@@ -112,32 +116,35 @@ class Texts:
 
 @compiled("u1[] i8[]")
 def count_in_use(segment, in_use):
-    """Adds up how many rows use each segment."""
+    """Counts the rows that use each segment."""
     for number in segment:
         in_use[number] += 1
     return 0
 
 
 def choose_folded(in_use: np.ndarray, texts: list[int]) -> list[int]:
-    """Which segments are written anew into this turn's one, given how many rows use each and how many texts it has."""
-    folded = [place for place, lines in enumerate(texts) if lines and in_use[place] * IN_USE_LEAST < lines]
+    """Numbers of the segments whose texts this turn writes anew; given are the rows in use and the texts of each."""
+    folded = [number for number, lines in enumerate(texts) if lines and in_use[number] * IN_USE_LEAST < lines]
     if len(texts) - len(folded) >= SEGMENTS_MAX:
-        rest = [place for place in range(len(texts)) if place not in folded]
-        folded += sorted(rest, key=lambda place: (in_use[place], place))[:FOLDED]
+        rest = [number for number in range(len(texts)) if number not in folded]
+        folded += sorted(rest, key=lambda number: (in_use[number], number))[:FOLDED]
     return sorted(folded)
 
 
 def part_texts(
     texts: dict[str, dict], segment: np.ndarray, start: int, stop: int, robots_text: np.ndarray
 ) -> tuple[dict[str, dict], np.ndarray]:
-    """Of a part [start, stop) of a block's rows: the segments in use with their first lines moved on, and the numbers of the old ones among them."""
+    """(segments that the rows [start, stop) of a block use, new number of each old segment).
+
+    The first line of each segment is that of the first of these rows.
+    """
     before = np.bincount(segment[:start], minlength=len(texts))
     here = np.bincount(segment[start:stop], minlength=len(texts))
     with_robots = {names.segment(int(number)) for number in segments_of(robots_text)}
     numbers = np.zeros(max(len(texts), 1), np.uint8)
     kept: dict[str, dict] = {}
-    for place, (name, about) in enumerate(texts.items()):
-        if here[place] or name in with_robots:
-            numbers[place] = len(kept)
-            kept[name] = {**about, "first": about["first"] + int(before[place])}
+    for old, (name, about) in enumerate(texts.items()):
+        if here[old] or name in with_robots:
+            numbers[old] = len(kept)
+            kept[name] = {**about, "first": about["first"] + int(before[old])}
     return kept, numbers

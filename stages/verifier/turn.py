@@ -2,7 +2,7 @@
 
 The verifier is a function of its plan and its input files: a rerun writes the same bytes. Nothing that it
 writes counts before its entry in the log, which makes the generation and the AUX visible at one instant.
-AUX is written by a thread of its own, while the block is merged.
+A thread writes AUX while the block is merged.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +13,7 @@ import numpy as np
 from contract import aux_rows, names
 from contract.blocks import interval
 from contract.crawl_folder import CrawlFolder
-from contract.generation import open_generation
+from contract.generation import open_generation, read_generation_manifest
 from contract.log import CRAWL, State
 from contract.plan import Plan, VerifierPlan
 from contract.stage import describe_inputs
@@ -31,15 +31,12 @@ def take_turn(
 ) -> dict:
     """Writes the new generation, text and, for a crawl cycle, AUX below `out`; returns the report."""
     timing = timing or Timing()
-    cycle_folder, generation_folder = (
-        out / names.cycle(plan.cycle) / names.VERIFIER,
-        out / names.generation(fixed.block, plan.cycle),
-    )
+    cycle_folder = out / names.cycle(plan.cycle) / names.VERIFIER
+    generation_folder = out / names.generation(fixed.block, plan.cycle)
     if confirm_published(cycle_folder) and confirm_published(generation_folder):
         counts = read_manifest(cycle_folder)["counts"]
-        if (
-            counts["absorbed_to"] == fixed.absorb_to == read_manifest(generation_folder)["seen"]
-        ):  # by an earlier attempt of this same turn: the same bytes
+        seen = read_generation_manifest(generation_folder)["seen"]
+        if counts["absorbed_to"] == fixed.absorb_to == seen:  # of an earlier attempt of this turn: the same bytes
             return counts
     folder = crawl.path / names.cycle(plan.cycle) / names.EXTRACTOR if plan.kind == CRAWL else None
     block = interval(fixed.block, fixed.blocks)
@@ -91,7 +88,7 @@ def take_turn(
                 "foreign_spilled": len(harvest.unlisted_elsewhere),
             }
         report |= {**walk.counts, "refused_by_rule": walk.refusals.counts(), **figures}
-        write_table(cycle_folder / names.REFUSED, walk.refusals.table())
+        write_table(cycle_folder / names.REFUSED_URLS, walk.refusals.table())
         (cycle_folder / names.REPORT).write_bytes(encode_json({"format": FORMAT, **report}))
         manifest |= {"stage": names.VERIFIER, **about, "counts": report}
     timing.mark("aux")
@@ -99,7 +96,7 @@ def take_turn(
 
 
 def write_aux(path: Path, harvest: Harvest) -> dict:
-    """Writes AUX; returns what a manifest tells of it."""
+    """Writes AUX; returns what a manifest records of it."""
     writer, keys = TableWriter(path, AUX, AUX_DISTINCT, LEVEL_SHORT_LIVED), [np.empty(0, np.uint64)]
     for table in harvest.spilled():
         keys.append(column(table, "domain_key"))

@@ -42,7 +42,9 @@ def test_a_web_with_small_budgets(synthetic_web, tmp_path):
         assert (np.bincount(domain, column(servers, "known")) <= BUDGETS["domain_max_urls"]).all()
     rule_of, texts = {}, {}
     for cycle in committed_cycles(crawl):
-        for row in read_table(crawl / names.cycle(cycle) / names.VERIFIER / names.REFUSED, REFUSED_ROWS).to_pylist():
+        for row in read_table(
+            crawl / names.cycle(cycle) / names.VERIFIER / names.REFUSED_URLS, REFUSED_ROWS
+        ).to_pylist():
             rule_of[row["url_key"]] = SERVER_RULES[row["rule"]]
         texts |= {
             row["url_key"]: row["url"]

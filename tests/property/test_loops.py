@@ -100,7 +100,8 @@ def test_each_url_is_gathered_once(tables, foreign_rows):
 
     foreign = [(domain, 5, 9, 0) for domain in range(foreign_rows)]
     rows = [row for part in tables for row in part]
-    links = gather(Arrived([table(part) for part in tables], table(foreign)))
+    gathered = gather(Arrived([table(part) for part in tables], table(foreign)))
+    links = gathered.links
     want = {}
     for domain, key, depth, links_in in rows + foreign:
         least, total = want.get((domain, key), (255, 0))
@@ -112,7 +113,7 @@ def test_each_url_is_gathered_once(tables, foreign_rows):
     assert "cash" not in links.sums and links.sums_of("cash", everything).tolist() == [0] * len(want)
     linked = {(domain, key) for domain, key, *_ in rows}
     assert links.linked.tolist() == [pair in linked for pair in sorted(want)] and links.rows == len(rows)
-    assert links.lines_of(everything).to_pylist() == [
+    assert gathered.lines_of(everything).to_pylist() == [
         f"http://{domain}/{key}\n".encode() for domain, key in sorted(want)
     ]
 

@@ -11,7 +11,7 @@ from contract import names
 from contract.blocks import block_of, block_to_split
 from contract.config import Config, Verifier
 from contract.log import ABANDON, CRAWL, Entry, commit
-from contract.tables import ANSWERED, FAILED, REFUSED, ROBOTS
+from contract.tables import ANSWERED, FAILED, REASON_ROBOTS, REFUSED
 from contract.url import server_of
 from stages.verifier import walk
 from tests.small_crawl import Page, SmallCrawl
@@ -87,7 +87,7 @@ class Driver:
             outcome = data.draw(outcomes)
             if outcome != "not reached":
                 links = data.draw(urls) if outcome == ANSWERED else []
-                kind, reason = (REFUSED, ROBOTS) if outcome == "robots" else (outcome, "")
+                kind, reason = (REFUSED, REASON_ROBOTS) if outcome == "robots" else (outcome, "")
                 pages[url] = Page(kind, reason, links)
         mine = {url for url in foreign if block_of(self.crawl.keyed(url)["domain_key"], plan.blocks) == plan.block}
         self.crawl.harvest(plan, pages, foreign)
@@ -102,7 +102,7 @@ class Driver:
             if url in mine or url in foreign and url not in linked:  # spilled as a link where it is one
                 self.model.bring(url, 0, 0)
             if url not in foreign or url in mine:  # what somebody else collected for another block is only known there
-                self.model.happen(url, "robots" if page.reason == ROBOTS else page.outcome)
+                self.model.happen(url, "robots" if page.reason == REASON_ROBOTS else page.outcome)
 
     def agree(self) -> None:
         self.crawl.absorb_all()
@@ -190,7 +190,7 @@ def answer(place: tuple[int, int], attempt: int) -> Page:
     if kind == 0 or kind == 1 and attempt == 0:  # never, and not at first
         return Page(FAILED, "timeout")
     if kind in (2, 3):
-        return Page(REFUSED, ROBOTS if kind == 2 else "excluded_type")
+        return Page(REFUSED, REASON_ROBOTS if kind == 2 else "excluded_type")
     return Page(links=web_links(layer, number))
 
 

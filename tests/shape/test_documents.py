@@ -34,7 +34,7 @@ def test_every_column_of_a_generation_is_documented():
     columns = [
         *generation_format.COLUMNS,
         *(f"collected_{name}" for name in generation_format.SIDE_COLUMNS),
-        *generation_format.SERVERS.names,
+        *generation_format.BLOCK_SERVERS.names,
     ]
     assert [column for column in columns if not word_in(column, FORMATS)] == []
 
@@ -57,7 +57,7 @@ def test_the_table_of_reasons_is_that_of_the_fetcher():
     words = [value for name, value in vars(reasons).items() if name.isupper() and isinstance(value, str)]
     assert sorted(told) == sorted(
         [
-            (tables.ROBOTS, tables.REFUSED, "no"),
+            (tables.REASON_ROBOTS, tables.REFUSED, "no"),
             *(
                 (
                     word,

@@ -12,7 +12,7 @@ import pytest
 
 from contract import names
 from contract.errors import EX_CONFIG, EX_DATAERR, EX_USAGE
-from contract.generation import SIDE_COLUMNS, SIDE_PACKED
+from contract.generation import SIDE_COLUMNS, SIDE_PACKED_COLUMNS
 from contract.log import CRAWL
 from contract.tables import METADATA, UNKNOWN_DIGEST
 from examine import duplicates
@@ -27,11 +27,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 def make_source(folder: Path, number: int, digests: list[bytes]) -> Source:
     """A block whose side set has these digests, and zeros in its other columns."""
     folder = Path(tempfile.mkdtemp(dir=folder))
-    writer = ColumnsWriter(folder, SIDE_COLUMNS, SIDE_PACKED)
+    writer = ColumnsWriter(folder, SIDE_COLUMNS, SIDE_PACKED_COLUMNS)
     rows = {name: np.zeros(len(digests), dtype) for name, dtype in SIDE_COLUMNS.items()}
     writer.append({**rows, "content_digest": np.frombuffer(b"".join(digests), SIDE_COLUMNS["content_digest"])})
     writer.close()
-    return Source(Path(f"crawl-{number}"), number, None, Columns(folder, SIDE_COLUMNS, SIDE_PACKED))
+    return Source(Path(f"crawl-{number}"), number, None, Columns(folder, SIDE_COLUMNS, SIDE_PACKED_COLUMNS))
 
 
 def clusters_by_dictionary(columns: list[list[bytes]]) -> dict[bytes, list[int]]:

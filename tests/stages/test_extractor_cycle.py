@@ -15,6 +15,7 @@ from contract.errors import BadInput, Usage
 from contract.tables import (
     ANSWERED,
     COLLECTED,
+    CYCLE_SERVERS,
     EXTRACTED,
     FAILED,
     FAILURES,
@@ -22,7 +23,6 @@ from contract.tables import (
     METADATA,
     REFUSED,
     REJECTED,
-    SERVERS,
 )
 from contract.warc import PageReader, sha1_digest
 from storage.errors import Damaged
@@ -36,7 +36,7 @@ SCHEMAS = {
     names.METADATA: METADATA,
     names.EXTRACTED: EXTRACTED,
     names.LINKS: LINKS,
-    names.SERVERS: SERVERS,
+    names.SERVERS: CYCLE_SERVERS,
     names.REJECTED: REJECTED,
     names.FAILURES: FAILURES,
 }

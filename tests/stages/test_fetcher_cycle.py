@@ -15,7 +15,7 @@ from contract.config import Config
 from contract.crawl_folder import create, hold_lock
 from contract.plan import Plan, write_plan
 from contract.stage import ALIVE_VARIABLE, PROGRESS_VARIABLE
-from contract.tables import SERVERS, URL_LIST
+from contract.tables import CYCLE_SERVERS, URL_LIST
 from contract.url import server_of
 from stages.fetcher.repository import mark_name
 from stages.fetcher.server_queues import Known
@@ -85,7 +85,7 @@ class SmallCycle:
                         }
                         for name in dict.fromkeys(map(server_of, urls))
                     ],
-                    SERVERS,
+                    CYCLE_SERVERS,
                 ),
             )
             manifest["stage"] = names.SCHEDULER

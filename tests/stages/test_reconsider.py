@@ -11,7 +11,7 @@ import pytest
 from contract import names
 from contract.config import Config
 from contract.log import CRAWL, RECONSIDER, SEED
-from contract.tables import FAILED, REFUSED, ROBOTS
+from contract.tables import FAILED, REASON_ROBOTS, REFUSED
 from contract.units import count
 from supervise.inbox import take_inbox
 from tests.small_crawl import NOW_MS, Page, SmallCrawl
@@ -23,7 +23,7 @@ CONFIG = Config(verifier=replace(Config().verifier, attempts_max=2))
 OUTCOMES = {
     GOOD: Page(),
     BAD: Page(FAILED, "timeout_connect"),
-    SHUT: Page(REFUSED, ROBOTS),
+    SHUT: Page(REFUSED, REASON_ROBOTS),
     RULED: Page(REFUSED, "forbidden_address"),
 }
 

@@ -10,7 +10,7 @@ from contract import names
 from contract.config import Config, Fetcher, Verifier
 from contract.generation import open_generation
 from contract.plan import CRAWL
-from contract.tables import FAILED, SERVERS
+from contract.tables import CYCLE_SERVERS, FAILED
 from stages.verifier.server_table import CYCLE_MAX_MS, judge
 from storage.tables import read_table
 from supervise.turns import Sleep, Turn, next_turn
@@ -98,7 +98,7 @@ def test_the_next_plan_knows_when_a_server_is_ready(tmp_path):
     plan = small.plan(CRAWL, 0, now_ms=ready_at_ms)
     assert sorted(small.schedule(plan)) == [busy, busy + "2"]
     folder = small.crawl.path / names.cycle(plan.cycle) / names.SCHEDULER
-    assert read_table(folder / names.SERVERS, SERVERS).column("ready_at_ms").to_pylist() == [ready_at_ms]
+    assert read_table(folder / names.SERVERS, CYCLE_SERVERS).column("ready_at_ms").to_pylist() == [ready_at_ms]
     generation = open_generation(small.crawl.path, 0, plan.generation)
     assert sorted(generation.servers.column("ready_at_ms").to_pylist()) == [0, ready_at_ms]
 
@@ -116,7 +116,7 @@ def test_the_scheduler_tells_the_sitemaps_of_the_stored_robots_txt(tmp_path):
     plan = small.plan(CRAWL, 0)
     small.schedule(plan)
     path = small.crawl.path / names.cycle(plan.cycle) / names.SCHEDULER / names.SERVERS
-    found = {row["server"]: row["sitemaps"] for row in read_table(path, SERVERS).to_pylist()}
+    found = {row["server"]: row["sitemaps"] for row in read_table(path, CYCLE_SERVERS).to_pylist()}
     assert found == {"http://mapped.example": ["http://mapped.example/s.xml"], "http://plain.example": []}
     shown = subprocess.run([ROOT / "bin/show", path], capture_output=True, text=True)
     assert shown.returncode == 0 and 'sitemaps=["http://mapped.example/s.xml"]' in shown.stdout, shown.stderr

@@ -13,7 +13,7 @@ from contract.config import LINK_KINDS, Config
 from contract.errors import EX_CONFIG, EX_DATAERR
 from contract.log import CRAWL
 from contract.plan import Plan
-from contract.tables import EXTRACTED, FAILED, LINKS, REFUSED, ROBOTS
+from contract.tables import EXTRACTED, FAILED, LINKS, REASON_ROBOTS, REFUSED
 from contract.trouble import MEANINGS
 from examine import url_history
 from examine.url_history import find_row
@@ -69,7 +69,7 @@ def crawl(tmp_path_factory) -> SmallCrawl:
         {
             f"{first}ok": Page(links=[f"{first}deep"], trouble="broken nesting"),
             f"{first}fails": Page(FAILED, "timeout_total"),
-            f"{first}robots": Page(REFUSED, ROBOTS),
+            f"{first}robots": Page(REFUSED, REASON_ROBOTS),
             f"{first}type": Page(REFUSED, "excluded_type"),
             f"{first}later": Page(FAILED, "http_5xx"),
         },

@@ -7,7 +7,7 @@ from contract.config import Config, Scheduler
 from contract.generation import COLUMNS
 from contract.log import ABANDON, Entry, commit
 from contract.plan import CRAWL
-from contract.tables import EXTRACTED, FAILED, REFUSED, ROBOTS, TAKEN, URL_LIST
+from contract.tables import EXTRACTED, FAILED, REASON_ROBOTS, REFUSED, TAKEN, URL_LIST
 from tests.small_crawl import Page, SmallCrawl
 
 SEEDS = ["http://one.test/", "http://two.test/", "http://three.test/", "http://four.test/"]
@@ -95,7 +95,7 @@ def test_an_abandoned_list_charges_nobody_and_its_urls_hand_on_once(tmp_path):
         small,
         {
             SEEDS[0]: Page(links=["http://five.test/", "http://six.test/"]),
-            SEEDS[1]: Page(outcome=REFUSED, reason=ROBOTS),
+            SEEDS[1]: Page(outcome=REFUSED, reason=REASON_ROBOTS),
         },
     )
     rows = small.rows()

@@ -9,10 +9,9 @@ import pytest
 
 from contract import names
 from contract.config import Config
-from contract.generation import SERVERS as GENERATION_SERVERS
-from contract.generation import open_generation
+from contract.generation import BLOCK_SERVERS, open_generation
 from contract.log import CRAWL
-from contract.tables import COLLECTED, FAILED, FAILURES, FAILURES_ORDER, REFUSED, SERVERS
+from contract.tables import COLLECTED, CYCLE_SERVERS, FAILED, FAILURES, FAILURES_ORDER, REFUSED
 from contract.warc import MESSAGE_MAX_CHARACTERS, clean_message
 from examine.cycle_books import check_failures
 from examine.findings import Findings
@@ -186,7 +185,7 @@ def test_the_verifier_keeps_the_last_failure_and_sums_up_why(tmp_path):
     plan = crawl.plan(CRAWL, 0, NOW_MS + 10**10)
     assert crawl.schedule(plan) == ["http://failing.test/"]  # and its list hands on what is known
     path = crawl.crawl.path / names.cycle(plan.cycle) / names.SCHEDULER / names.SERVERS
-    assert read_table(path, SERVERS).column("last_failure_message").to_pylist() == ["Failed to connect"]
+    assert read_table(path, CYCLE_SERVERS).column("last_failure_message").to_pylist() == ["Failed to connect"]
 
 
 def test_why_tells_the_cause_with_address_and_time(tmp_path):
@@ -207,13 +206,13 @@ def test_why_tells_the_cause_with_address_and_time(tmp_path):
 
 
 def servers_of(rows: list[tuple[str, int, bool]]) -> pa.Table:
-    blank = {field.name: "" if field.type == pa.string() else 0 for field in GENERATION_SERVERS}
+    blank = {field.name: "" if field.type == pa.string() else 0 for field in BLOCK_SERVERS}
     return pa.Table.from_pylist(
         [
             {**blank, "server": f"s{place}", "failures": failures, "given_up": given_up, "last_failure_reason": reason}
             for place, (reason, failures, given_up) in enumerate(rows)
         ],
-        schema=GENERATION_SERVERS,
+        schema=BLOCK_SERVERS,
     )
 
 

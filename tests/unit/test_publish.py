@@ -2,6 +2,7 @@
 
 import pytest
 
+from contract.generation import read_generation_manifest
 from storage.errors import Damaged, UnknownFormat
 from storage.publish import (
     MANIFEST,
@@ -124,5 +125,5 @@ def test_segments_of_text_lie_in_their_folder(tmp_path, name):
     for texts in ({name: whole}, {"00000001.zst": {**whole, "first": -1}}, {"00000001.zst": 7}, 7):
         (tmp_path / MANIFEST).write_bytes(encode_json({"format": 4, "files": {}, "texts": texts}))
         with pytest.raises(Damaged, match="segments of text|expected checksum"):
-            read_manifest(tmp_path)
+            read_generation_manifest(tmp_path)
         (tmp_path / MANIFEST).unlink()

@@ -83,7 +83,7 @@ def test_one_giant_server_in_dozens_of_pieces(in_pieces):
     urls = read_urls(crawl.crawl.path, generation, np.arange(len(generation)))
     assert len(urls) == len(set(urls)) and set(urls) == set(linked)
     assert dict(zip(urls, generation.rows["links_in"].tolist())) == linked
-    domains = column(generation.servers, "domain_key")[generation.places].tolist()
+    domains = column(generation.servers, "domain_key")[generation.server_index].tolist()
     pairs = list(zip(domains, generation.rows["key"].tolist()))
     assert pairs == [(crawl.table[url]["domain_key"], crawl.table[url]["url_key"]) for url in urls]
     assert pairs == sorted(set(pairs)) and pairs[0] == (0, 0) and pairs[-1] == (KEY_MAX, KEY_MAX)

@@ -49,7 +49,7 @@ def turn(crawl: SmallCrawl, pages: dict[str, Page], foreign=frozenset()) -> tupl
     crawl.harvest(plan, pages, frozenset(foreign))
     report = crawl.verify(plan)
     return report, read_table(
-        crawl.crawl.path / names.cycle(plan.cycle) / names.VERIFIER / names.REFUSED, REFUSED_ROWS
+        crawl.crawl.path / names.cycle(plan.cycle) / names.VERIFIER / names.REFUSED_URLS, REFUSED_ROWS
     ).to_pylist()
 
 

@@ -16,7 +16,7 @@ import trio
 from contract import robots
 from contract.config import Config, require_contact
 from contract.errors import EX_DATAERR, EX_OK, EX_TEMPFAIL, EX_USAGE
-from contract.tables import ANSWERED, FAILED, REFUSED, ROBOTS
+from contract.tables import ANSWERED, FAILED, REASON_ROBOTS, REFUSED
 from contract.url import OTHER_SCHEME, UNPARSABLE, URL_MAX_BYTES, Keys, NotCanonical, canonicalise, host_of, server_of
 from stages.fetcher.addresses import Address, Gate
 from stages.fetcher.bodies import Bodies
@@ -186,7 +186,7 @@ class Trace:
         forbidden = self._server.pop_forbidden()
         self._account.tell("verdict", "forbidden" if forbidden else "allowed", RED if forbidden else GREEN)
         if forbidden:
-            raise Settled(REFUSED, ROBOTS, forbidden[1])
+            raise Settled(REFUSED, REASON_ROBOTS, forbidden[1])
 
     async def _await_turn(self, host: HostWork) -> None:
         """Waits until the host may be asked; Settled where that is too late."""

@@ -1,0 +1,181 @@
+"""The merge of one piece as a list of steps: what a step returns are the arguments of the next one.
+
+Nothing outlives its use: a step hands on only what later steps need, so that the memory of the rest is free again.
+What belongs to the whole block goes along in `Block`, from piece to piece.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from contract.accumulators import ACCUMULATORS
+from contract.config import Verifier
+from contract.generation import Generation, GenerationWriter
+from stages.verifier.arrived_links import Arrived, Gathered, first_of_each, gather
+from stages.verifier.decisions import Decisions
+from stages.verifier.harvest import Answers, Happened
+from stages.verifier.merge import (
+    Match,
+    apply_happened,
+    apply_servers,
+    count_sets,
+    find_known,
+    index_servers,
+    merge_rows,
+    merge_side,
+    reconsider,
+)
+from stages.verifier.paths import path_levels
+from stages.verifier.pieces import Range
+from stages.verifier.prescheduling import Policy, Refill
+from stages.verifier.refusals import Refusals
+from stages.verifier.server_table import ServerTable
+from stages.verifier.texts import Texts
+from storage.pairs import find_pair
+
+Rows = dict[str, np.ndarray]  # columns of one length
+
+
+@dataclass
+class Block:
+    """What a turn holds of its whole block while it merges piece after piece."""
+
+    cycle: int
+    limits: Verifier
+    policy: Policy
+    parent: Generation
+    read: Callable[[Range], Arrived]
+    row_of: Callable[[int], int]  # how many rows of the parent lie before a pair of keys
+    decisions: Decisions
+    happened: Happened
+    answers: Answers
+    duplicate: np.ndarray  # bool, of each answer
+    servers: ServerTable
+    revived: np.ndarray  # bool, by index of the server
+    changed_robots: np.ndarray  # indexes of servers
+    refusals: Refusals
+    refill: Refill
+    texts: Texts
+    writer: GenerationWriter
+    counts: Counter[str]
+    rows_done: int = 0  # of the new generation
+    side_done: int = 0  # of the parent's side set
+    sums: dict[str, int] = field(default_factory=lambda: {accumulator.name: 0 for accumulator in ACCUMULATORS})
+
+
+class PieceMerge:
+    """Merges the rows of a range of pairs, and writes all of their columns but `state`, which the last step returns."""
+
+    def __init__(self, block: Block, bounds: Range):
+        self._block = block
+        self._bounds = bounds
+        self._answers = block.answers.part(*bounds)
+        start = find_pair(block.answers.domain_key, block.answers.key, bounds[0])
+        self._duplicate = block.duplicate[start : start + len(self._answers.key)]
+        # Each step with the part of the turn that its time is counted in.
+        self.steps: tuple[tuple[str, Callable[..., tuple]], ...] = (
+            ("read", self._read),
+            ("sort", self._sort),
+            ("find", self._find),
+            ("urls", self._take_urls),
+            ("rules", self._judge),
+            ("rules", self._take_features),
+            ("merge", self._merge),
+            ("servers", self._index_servers),
+            ("states", self._set_states),
+            ("preschedule", self._preschedule),
+            ("write", self._write),
+            ("count", self._count),
+            ("texts", self._settle_texts),
+        )
+
+    def _read(self) -> tuple[Arrived]:
+        return (self._block.read(self._bounds),)
+
+    def _sort(self, arrived: Arrived) -> tuple[Gathered]:
+        return (gather(arrived),)
+
+    def _find(self, gathered: Gathered) -> tuple[Gathered, Match]:
+        start, stop = map(self._block.row_of, self._bounds)
+        return gathered, find_known(self._block.parent, start, stop, gathered.links)
+
+    def _take_urls(self, gathered: Gathered, match: Match) -> tuple[Gathered, Match, pa.LargeBinaryArray]:
+        return gathered, match, gathered.lines_of(match.new)
+
+    def _judge(
+        self, gathered: Gathered, match: Match, lines: pa.LargeBinaryArray
+    ) -> tuple[Match, np.ndarray, pa.LargeBinaryArray]:
+        """What the rules about servers grant: links, index of the server of each, and lines."""
+        servers, arrived = self._block.servers, gathered.arrived
+        new_servers = gathered.server_index(match.new, servers)
+        name_servers(servers, new_servers, lines)
+        has_unlisted = arrived.linked_rows < arrived.rows
+        return self._block.refusals.judge(match, new_servers, lines, servers, self._answers, has_unlisted)
+
+    def _take_features(
+        self, match: Match, new_servers: np.ndarray, lines: pa.LargeBinaryArray
+    ) -> tuple[Match, np.ndarray, pa.LargeBinaryArray, Rows]:
+        features = {"levels": path_levels(lines)} if "levels" in self._block.policy.features else {}
+        return match, new_servers, lines, features
+
+    def _merge(
+        self, match: Match, new_servers: np.ndarray, lines: pa.LargeBinaryArray, features: Rows
+    ) -> tuple[Match, np.ndarray, Rows, np.ndarray]:
+        """The rows of the merged piece, and the old states of the parent's rows; a thread writes lines meanwhile."""
+        texts = self._block.texts
+        texts.append(match, lines)
+        rows, old_state = merge_rows(match, new_servers, self._block.servers, texts.segment_of_old, texts.own, features)
+        return match, new_servers, rows, old_state
+
+    def _index_servers(
+        self, match: Match, new_servers: np.ndarray, rows: Rows, old_state: np.ndarray
+    ) -> tuple[Match, Rows, np.ndarray, np.ndarray]:
+        return match, rows, old_state, index_servers(match, new_servers, rows["server"], self._block.servers)
+
+    def _set_states(
+        self, match: Match, rows: Rows, old_state: np.ndarray, server_index: np.ndarray
+    ) -> tuple[Match, Rows, np.ndarray, np.ndarray, Rows]:
+        """Sets states, attempts and what was given away, in `rows` itself; adds the rows of the side set."""
+        block = self._block
+        decided = block.decisions.urls(*self._bounds)
+        block.counts["reconsidered"] += reconsider(match, rows, server_index, *decided, block.revived)
+        apply_happened(match, rows, block.happened.part(*self._bounds), block.limits.attempts_max)
+        apply_servers(rows["state"], server_index, block.servers, block.changed_robots)
+        side, block.side_done = merge_side(
+            match, old_state, rows["state"], block.side_done, self._answers, block.cycle, self._duplicate
+        )
+        return match, rows, old_state, server_index, side
+
+    def _preschedule(
+        self, match: Match, rows: Rows, old_state: np.ndarray, server_index: np.ndarray, side: Rows
+    ) -> tuple[Match, Rows, np.ndarray, Rows]:
+        self._block.servers.count(server_index, rows["state"])
+        self._block.refill.offer(rows, server_index, self._block.rows_done)
+        return match, rows, old_state, side
+
+    def _write(self, match: Match, rows: Rows, old_state: np.ndarray, side: Rows) -> tuple[Match, Rows, np.ndarray]:
+        self._block.writer.rows.append({name: values for name, values in rows.items() if name != "state"})
+        self._block.writer.side.append(side)
+        return match, rows, old_state
+
+    def _count(self, match: Match, rows: Rows, old_state: np.ndarray) -> tuple[np.ndarray]:
+        block = self._block
+        block.rows_done += len(rows["state"])
+        block.counts.update(count_sets(match, old_state, self._answers), duplicates=int(self._duplicate.sum()))
+        for name in block.sums:
+            block.sums[name] += int(rows[name].sum(dtype=np.uint64))
+        return (rows["state"],)
+
+    def _settle_texts(self, state: np.ndarray) -> tuple[np.ndarray]:
+        self._block.texts.settle()
+        return (state,)
+
+
+def name_servers(servers: ServerTable, server_index: np.ndarray, lines: pa.LargeBinaryArray) -> None:
+    """Names the servers of these new URLs that have no name yet, by a URL of each."""
+    nameless = np.flatnonzero(servers["server"][server_index] == "")
+    found, row = first_of_each(server_index[nameless])
+    servers.name(found, lines.take(pa.array(nameless[row])))
