@@ -27,7 +27,7 @@ from contract.config import Config
 from contract.crawl_folder import open_folder
 from contract.errors import TryLater
 from contract.generation import open_generation, read_urls
-from contract.log import CRAWL, State, replay
+from contract.log import KINDS, State, replay
 from contract.plan import open_cycles
 from contract.tables import ANSWERED, COLLECTED, GIVEN_UP
 from storage.tables import read_table
@@ -230,7 +230,7 @@ def judge(
     trial: Trial, fault: str, strikes: int, runs: int, seconds: float, given_up_before: set[str]
 ) -> tuple[Outcome, set[str]]:
     log, collected = trial.log(), Counter()
-    for entry in (entry for entry in log.entries if entry is not None and entry.kind == CRAWL):
+    for entry in (entry for entry in log.entries if entry is not None and KINDS[entry.kind].fetches):
         table = read_table(
             trial.crawl / names.cycle(entry.cycle) / names.EXTRACTOR / names.COLLECTED,
             COLLECTED,

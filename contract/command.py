@@ -1,4 +1,4 @@
-"""What every command shares: the manual as --help, the configuration options, and how an error becomes an exit code."""
+"""What every command shares: --help, which prints its manual, the configuration options, and exit codes."""
 
 import argparse
 import errno
@@ -6,12 +6,12 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn, TypeVar
 
-from contract import config as configuration
-from contract import names
+from contract import config_file, names
 from contract.config import Config
 from contract.crawl_config import read_crawl_config
 from contract.crawl_folder import CrawlFolder, open_folder, set_aside
@@ -21,7 +21,8 @@ from contract.terminal import guard
 from storage.errors import Damaged, UnknownFormat
 
 DEFAULT_CRAWL = Path("crawl")
-# Errors that are the machine's and not the input's: the same command may work later.
+Number = TypeVar("Number", int, float)
+# Errors of the machine, not of the input: the same command may work later.
 MENDED_OUTSIDE = (
     errno.ENOSPC,
     errno.EDQUOT,
@@ -39,7 +40,7 @@ MENDED_OUTSIDE = (
 
 
 class Parser(argparse.ArgumentParser):
-    def error(self, message: str):
+    def error(self, message: str) -> NoReturn:
         self.exit(EX_USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
@@ -57,17 +58,17 @@ def add_configuration(parser: Parser) -> None:
         "--config",
         type=Path,
         metavar="FILE",
-        help="configuration file (default: that of the crawl; without one, pipeline.toml)",
+        help="configuration file (default: that of the crawl, else pipeline.toml)",
     )
     parser.add_argument(
         "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override one key; may be repeated"
     )
 
 
-def at_least(least):
-    """The type of an option that is a number of this kind, not below `least`."""
+def at_least(least: Number) -> Callable[[str], Number]:
+    """The type of an option: a number of the type of `least`, not below it."""
 
-    def read(text: str):
+    def read(text: str) -> Number:
         number = type(least)(text)
         if not number >= least:
             raise argparse.ArgumentTypeError(f"expected {least} or more, found {text}")
@@ -77,25 +78,25 @@ def at_least(least):
     return read
 
 
-def given(arguments, *, with_set: bool = True) -> str:
-    """The options for the next command to try: --crawl, and --set, which no crawl remembers."""
+def given(arguments: argparse.Namespace, *, with_set: bool = True) -> str:
+    """The options to repeat in a suggested command: --crawl, and --set, which the crawl does not store."""
     settings = arguments.set if with_set else []
     return " " + shlex.join(["--crawl", str(arguments.crawl), *(word for text in settings for word in ("--set", text))])
 
 
-def is_crawl_given(arguments) -> bool:
+def is_crawl_given(arguments: argparse.Namespace) -> bool:
     return arguments.crawl is not DEFAULT_CRAWL
 
 
-def load_configuration(arguments) -> Config:
-    """For work outside of a crawl: that of --config, of the crawl that --crawl names, or the project's own; --set on top."""
+def load_configuration(arguments: argparse.Namespace) -> Config:
+    """For work outside of a crawl: that of --config, of the crawl of --crawl, or pipeline.toml; --set on top."""
     if arguments.config is None and is_crawl_given(arguments):
         return read_crawl_config(open_folder(arguments.crawl).path, arguments.set)
-    return configuration.load(arguments.config, arguments.set)
+    return config_file.load(arguments.config, arguments.set)
 
 
 def run(main: Callable[[], int | None], name: str) -> None:
-    """Ends the process with the exit code that main returns or that its error carries."""
+    """Runs main and ends the process with the exit code that it returns or that its error carries."""
     guard()
     try:
         code = run_main(main) or 0
@@ -104,26 +105,28 @@ def run(main: Callable[[], int | None], name: str) -> None:
     except (Damaged, UnknownFormat) as error:
         code = fail(name, error, EX_DATAERR)
     except BrokenPipeError:
-        code = 128 + signal.SIGPIPE  # the reader of our output went away, as `head` does
+        code = 128 + signal.SIGPIPE  # the reader of our output has ended, as `head` does
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
     except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
+        path = f"{error.filename}: " if error.filename else ""
         if error.errno in MENDED_OUTSIDE:
             code = fail(
-                name,
-                f"{place}{error.strerror}; nothing half-written counts, run it again when that is mended",
-                EX_TEMPFAIL,
+                name, f"{path}{error.strerror}; no unfinished file counts, run it again when this is fixed", EX_TEMPFAIL
             )
         else:
-            code = fail(name, f"{place}{error.strerror or repr(error)}", EX_DATAERR)
+            code = fail(name, f"{path}{error.strerror or repr(error)}", EX_DATAERR)
     except MemoryError:
-        code = fail(name, "out of memory; run it again with more, or with smaller bounds in [blocks]", EX_TEMPFAIL)
+        code = fail(
+            name, "out of memory; run it again with more memory, or with smaller bounds in [blocks]", EX_TEMPFAIL
+        )
     try:
-        if sys.stdout is not None:  # closed by whoever started us
+        if sys.stdout is not None:  # None where our parent closed it
             sys.stdout.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python tries again at exit, and complains
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # or Python flushes again at exit, and prints an error
     sys.exit(code)
 
 
@@ -135,25 +138,25 @@ def run_main(main: Callable[[], int | None]) -> int | None:
 
 
 def first_error(group: BaseExceptionGroup) -> BaseException:
-    """Of a group of errors, as trio raises them, the first single one."""
+    """The first single error of a group, such as trio raises."""
     error = group.exceptions[0]
     return first_error(error) if isinstance(error, BaseExceptionGroup) else error
 
 
-def fail(name: str, message, code: int) -> int:
+def fail(name: str, message: object, code: int) -> int:
     say(f"{name}: {message}", sys.stderr)
     return code
 
 
 @contextmanager
-def setting_aside(crawl: CrawlFolder, is_asked: bool = True):
-    """Moves a damaged file of the crawl folder to corrupt/, if that is asked for, and ends with exit code 65."""
+def setting_aside(crawl: CrawlFolder, is_asked: bool = True) -> Iterator[None]:
+    """Moves a damaged file of the crawl folder to corrupt/, if asked, and ends with exit code 65."""
     try:
         yield
     except Damaged as error:
         path = Path(error.path)
         if not is_asked or not path.is_relative_to(crawl.path) or path.parent == crawl.path / names.LOG:
-            raise  # an entry of the log stays where it is: without it the crawl has no truth, and a copy must be put back
+            raise  # an entry of the log stays: the crawl cannot do without it, so it must be restored from a copy
         target = set_aside(crawl.path, path, str(error))
         done = f"set aside as {target}" if target else f"it was set aside before, see bin/status --crawl {crawl.path}"
         raise BadInput(f"{error}; {done}") from None

@@ -1,7 +1,7 @@
-"""The configuration that a crawl remembers: configuration.toml in its folder, and how two configurations differ.
+"""The configuration of a crawl: configuration.toml in its folder, and how two configurations differ.
 
-Every key is written out, so that another default of a later version changes nothing. The last line is a checksum of all
-lines before it: a file that was cut off or changed might widen the scope of a crawl without a word.
+The file has every key, so that a new default of a later version changes nothing. Its last line is a checksum of all
+lines before it: a file that was cut off or edited could widen the scope of a crawl unnoticed.
 """
 
 import json
@@ -10,15 +10,16 @@ from collections.abc import Sequence
 from dataclasses import fields
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from contract import names
-from contract.config import NAMES, PATHS, SECTIONS, Config, lookup, parse
+from contract.config import NAMES, PATHS, SECTIONS, Config, lookup
+from contract.config_file import parse
 from contract.errors import BadConfiguration
 from storage.publish import FORMAT, put
 
 LINE_MAX = 120  # columns
-ITEMS_SHOWN_MAX = 12  # of a list; of a longer one, only what was added and removed
+ITEMS_SHOWN_MAX = 12  # of a list; for a longer one, only what was added and removed
 HEADER = f"""\
 # The configuration of this crawl, format {FORMAT}: every key. Runs without --config use it.
 # bin/run-cycle --config FILE replaces it. A path that is not absolute begins at this folder.
@@ -28,8 +29,8 @@ CHECK = b"# check "
 
 class Difference(NamedTuple):
     name: str  # section.key
-    before: object
-    after: object
+    before: Any
+    after: Any
 
     def __str__(self) -> str:
         if isinstance(self.after, tuple) and max(len(self.before), len(self.after)) > ITEMS_SHOWN_MAX:
@@ -45,24 +46,23 @@ def find_differences(before: Config, after: Config) -> list[Difference]:
 
 
 def read_crawl_config(crawl: Path, overrides: Sequence[str] = ()) -> Config:
-    """The configuration that the crawl remembers, with overrides on top."""
+    """The configuration of the crawl, with overrides on top."""
     path = crawl / names.CONFIGURATION
     replaced_by = f"bin/run-cycle --crawl {crawl} --config FILE"
     if not path.is_file():
         if os.path.lexists(path):
             raise BadConfiguration(
-                f"{path}: expected a file, found something else: move it away, then give a configuration "
-                f"once: {replaced_by}"
+                f"{path}: expected a file, found something else: move it away, then give a configuration: {replaced_by}"
             )
         raise BadConfiguration(
-            f"{path} is missing, so the crawl has no configuration: give it once more, or pipeline.toml: {replaced_by}"
+            f"{path} is missing, so the crawl has no configuration: give one again, or pipeline.toml: {replaced_by}"
         )
     content = path.read_bytes()
     body, _, check = content.rpartition(CHECK)
     if check.strip() != digest(body):
         raise BadConfiguration(
             f"{path}: expected its checksum in the last line, found another one: it was changed or cut off "
-            f"after it was written. Replace it: {replaced_by}; if the change is meant, FILE is {path} itself"
+            f"after it was written. Replace it: {replaced_by}; to keep the change, FILE is {path} itself"
         )
     try:
         parse(body, path)
@@ -76,7 +76,7 @@ def write_crawl_config(crawl: Path, config: Config) -> None:
 
 
 def encode_config(config: Config, crawl: Path) -> bytes:
-    """The bytes of configuration.toml; a path inside the crawl folder is relative to it: the folder can be moved."""
+    """The bytes of configuration.toml. A path inside the crawl folder is relative, so that the folder can be moved."""
     lines = [HEADER]
     for section, kind in SECTIONS.items():
         lines.append(f"[{section}]")
@@ -90,7 +90,7 @@ def encode_config(config: Config, crawl: Path) -> bytes:
     return body + CHECK + digest(body) + b"\n"
 
 
-def encode_pair(key: str, value) -> str:
+def encode_pair(key: str, value: object) -> str:
     line = f"{key} = {encode_value(value)}"
     if len(line) <= LINE_MAX or not isinstance(value, tuple):
         return line
@@ -102,12 +102,12 @@ def encode_pair(key: str, value) -> str:
     return "\n".join([f"{key} = [", *(f"    {row.rstrip()}" for row in rows), "]"])
 
 
-def encode_value(value) -> str:
-    """As TOML writes it."""
+def encode_value(value: object) -> str:
+    """The value as TOML."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(encode_value, value))}]"
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON lets it stand, TOML does not
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON allows it raw, TOML does not
     return json.dumps(value)
 
 

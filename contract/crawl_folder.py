@@ -1,4 +1,4 @@
-"""A crawl folder: made once, opened by every command, its lock held by the one that works there."""
+"""A crawl folder: made once, opened by every command; the command that works there holds its lock."""
 
 import fcntl
 import json
@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import publicsuffixlist
 
@@ -32,7 +33,7 @@ from storage.publish import (
     write_aside,
 )
 
-LOCK_LOOKS, LOCK_LOOK_EVERY_S = 4, 0.05  # bin/status holds the lock for an instant to see whether somebody else does
+LOCK_LOOKS, LOCK_LOOK_EVERY_S = 4, 0.05  # bin/status takes the lock for an instant to see whether it is held
 LATEST_MS = 253_402_300_800_000  # the end of the year 9999, where dates end
 LOCK_VARIABLE = "COLETOR_LOCK"  # the descriptor of the lock that a stage inherits from its supervisor
 _held: list[tuple[int, Path]] = []  # descriptors of the locks that this process took, and their files
@@ -52,12 +53,10 @@ class CrawlFolder:
 
 
 def create(path: Path, blocks_first: int, hash_seed: int | None = None, config: Config = Config()) -> CrawlFolder:
-    """Makes the folder where there is none; crawl.json comes last, so that what it names is there."""
-    if not (path / names.CRAWL).exists():
+    """Makes the folder where there is none; crawl.json comes last, after all that it names."""
+    if not (path / names.CRAWL_FILE).exists():
         if names.numbered(path / names.LOG, ".json"):
-            raise BadInput(
-                f"{path} has a log but no {names.CRAWL}: put that file back from a copy; no other one will do"
-            )
+            raise missing_description(path)
         if path.is_dir() and any(path.iterdir()) and not (path / names.LOG).is_dir():
             raise BadConfiguration(f"{path} holds other files and is no crawl folder: name an empty or a new one")
         for folder in (names.LOG, names.INBOX, names.CYCLES, names.TEXT, names.CORRUPT):
@@ -66,7 +65,7 @@ def create(path: Path, blocks_first: int, hash_seed: int | None = None, config: 
         put_if_absent(path / names.SUFFIX_LIST, bundled.read_bytes())
         put_if_absent(path / names.CONFIGURATION, encode_config(config, path))
         put_if_absent(
-            path / names.CRAWL,
+            path / names.CRAWL_FILE,
             encode_json(
                 {
                     "format": FORMAT,
@@ -82,9 +81,9 @@ def create(path: Path, blocks_first: int, hash_seed: int | None = None, config: 
 
 
 def open_folder(path: Path) -> CrawlFolder:
-    """The crawl of a folder; its suffix list is checked, for every key of a domain follows from it."""
+    """Opens a crawl folder and checks its suffix list, from which all domain keys follow."""
     try:
-        about = read_json(path / names.CRAWL)
+        about = read_json(path / names.CRAWL_FILE)
         suffix_list = read_suffix_list(path / names.SUFFIX_LIST, about["suffix_list"])
         crawl = CrawlFolder(
             path,
@@ -97,30 +96,34 @@ def open_folder(path: Path) -> CrawlFolder:
         if not (
             0 <= crawl.hash_seed < 1 << 64 and 1 <= crawl.blocks_first <= 1 << 16 and 0 <= crawl.began_at_ms < LATEST_MS
         ):
-            raise ValueError("a number that cannot be")
+            raise ValueError("a number out of range")
         return crawl
     except (FileNotFoundError, NotADirectoryError):
         if names.numbered(path / names.LOG, ".json"):
-            raise BadInput(
-                f"{path} has a log but no {names.CRAWL}: put that file back from a copy; no other one will do"
-            ) from None
+            raise missing_description(path) from None
         raise BadConfiguration(
-            f"{path} is no crawl folder (no {names.CRAWL}): name one with --crawl DIR, or make it with bin/seed --crawl {path} URL"
+            f"{path} is no crawl folder (no {names.CRAWL_FILE}): name one with --crawl DIR, "
+            f"or make it with bin/seed --crawl {path} URL"
         ) from None
     except (Damaged, UnknownFormat) as error:
         raise BadInput(str(error)) from None
     except (KeyError, TypeError, ValueError) as error:
-        raise BadInput(f"{path / names.CRAWL}: expected the description of a crawl, found {error!r}") from None
+        raise BadInput(f"{path / names.CRAWL_FILE}: expected the description of a crawl, found {error!r}") from None
 
 
-def read_suffix_list(path: Path, description: dict) -> bytes:
+def missing_description(path: Path) -> BadInput:
+    return BadInput(f"{path} has a log but no {names.CRAWL_FILE}: restore that file from a copy; no other will do")
+
+
+def read_suffix_list(path: Path, description: dict[str, Any]) -> bytes:
     """The bytes of the list; BadInput unless they are those that the crawl began with."""
     try:
         verify(path, description)
         return path.read_bytes()
     except Damaged as error:
         raise BadInput(
-            f"{error}. Every key of a domain follows from this list: put it back from a copy of the crawl folder; no other list will do"
+            f"{error}. All domain keys follow from this list: restore it from a copy of the crawl folder; "
+            "no other list will do"
         ) from None
 
 
@@ -144,10 +147,10 @@ def hold_lock(crawl: CrawlFolder) -> int:
 
 
 def leave_lock() -> None:
-    """For a forked process that writes nothing into the crawl folder: the lock is its parent's alone, and ends with that one."""
+    """For a forked process that does not write to the crawl folder: the lock shall end with its parent alone."""
     while _held:
         descriptor, path = _held.pop()
-        if is_same_file(descriptor, path):  # it may be closed by now, and its number another file's
+        if is_same_file(descriptor, path):  # its number may meanwhile belong to another file
             os.close(descriptor)
 
 
@@ -159,7 +162,7 @@ def is_same_file(descriptor: int, path: Path) -> bool:
 
 
 def set_aside(crawl: Path, path: Path, reason: str) -> Path | None:
-    """Moves a damaged file or folder to corrupt/, with the reason beside it; None where an earlier run has done that."""
+    """Moves a damaged file or folder to corrupt/ with a note of the reason; None where an earlier run did so."""
     folder = crawl / names.CORRUPT
     make_folder(folder)
     relative = path.relative_to(crawl)
@@ -181,7 +184,7 @@ def set_aside(crawl: Path, path: Path, reason: str) -> Path | None:
 
 
 def is_named(crawl: Path, path: Path) -> bool:
-    """Whether a manifest names this file; files that stand outside published folders always count."""
+    """Whether a manifest names this file; always true outside published folders."""
     if path.parent == Path(names.TEXT):
         manifests = (crawl / names.GENERATIONS).glob(f"[0-9]*/*/{names.MANIFEST}")
         return any(path.name in read_json(manifest)["texts"] for manifest in manifests)
@@ -193,8 +196,8 @@ def is_named(crawl: Path, path: Path) -> bool:
     )
 
 
-def read_notes(crawl: Path) -> Iterator[tuple[Path, dict]]:
-    """The notes in corrupt/, each with its file; a damaged .json file that was set aside is none."""
+def read_notes(crawl: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The notes in corrupt/, each with its path. A damaged .json file that was set aside there is not a note."""
     for path in sorted((crawl / names.CORRUPT).glob("*.json")):
         try:
             note = json.loads(path.read_bytes())
@@ -204,8 +207,8 @@ def read_notes(crawl: Path) -> Iterator[tuple[Path, dict]]:
             continue
 
 
-def notes_of_damage(crawl: Path) -> list[dict]:
-    """Path and reason of each file set aside that was not mended, is still missing, and that a manifest still names."""
+def notes_of_damage(crawl: Path) -> list[dict[str, Any]]:
+    """The open notes: the file was not mended, is still missing, and a manifest still names it."""
     notes = []
     for _, note in read_notes(crawl):
         try:
@@ -216,12 +219,12 @@ def notes_of_damage(crawl: Path) -> list[dict]:
             ):
                 notes.append(note)
         except (ValueError, KeyError, TypeError):
-            continue  # a path that cannot be
+            continue  # an impossible path
     return notes
 
 
 def note_mended(crawl: Path, path: Path) -> None:
-    """Closes the notes about a file, which was made again and put back; it may be deleted one day as any other file."""
+    """Closes the notes about a file that was restored; it may be deleted later like any other file."""
     for file, note in read_notes(crawl):
         if note["path"] == path.as_posix() and not note.get("is_mended"):
             put(

@@ -1,4 +1,4 @@
-"""Errors that end a program, each with its exit code and a message that says what to do."""
+"""Errors that end a program: each has an exit code and a message that says what to do."""
 
 EX_OK = 0
 EX_USAGE = 64  # the command line is wrong; not retried
@@ -24,7 +24,7 @@ class TryLater(ColetorError):
 
 
 class Locked(TryLater):
-    """Another run works on the crawl folder: from cron that is no news."""
+    """Another run works on the crawl folder; from cron that is normal."""
 
 
 class BadConfiguration(ColetorError):

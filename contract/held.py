@@ -1,4 +1,4 @@
-"""Why an open cycle is held: the note that a run leaves when one of its stages kept dying; the next run tries again."""
+"""Held cycles: a run whose stage kept dying leaves a note with the reason; the next run tries the cycle again."""
 
 from pathlib import Path
 

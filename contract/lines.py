@@ -1,16 +1,16 @@
-"""Lines that fit a terminal: broken between words at its width; in a pipe or a file, lines stay whole."""
+"""Lines that fit a terminal: wrapped at its width between words. In a pipe or a file, lines stay whole."""
 
 import os
 import sys
 import textwrap
 from typing import TextIO
 
-WIDTH = 80  # of a terminal that does not say
-WIDTH_MIN = 40  # a narrower one breaks lines by itself
+WIDTH = 80  # of a terminal that reports none
+WIDTH_MIN = 40  # a narrower terminal wraps lines itself
 
 
 def width_of(stream: TextIO | None) -> int | None:
-    """The columns of the terminal behind the stream, none where it is no terminal."""
+    """The columns of the terminal behind the stream; none where it is no terminal."""
     try:
         if stream is None or not stream.isatty():
             return None
@@ -20,13 +20,13 @@ def width_of(stream: TextIO | None) -> int | None:
 
 
 def say(text: str, stream: TextIO | None = None, indent: int = 2) -> None:
-    """Prints the text, on standard output unless another stream is named, so that it fits."""
+    """Prints the text, wrapped to the terminal, on standard output or on the given stream."""
     stream = stream or sys.stdout
     print(fit(text, width_of(stream), indent), file=stream, flush=True)
 
 
 def fit(text: str, width: int | None, indent: int = 2) -> str:
-    """The text with each line that is too long broken between words; what follows is indented. Words can be copied whole."""
+    """Wraps long lines between words, and indents what follows. No word is broken, so that each can be copied."""
     if width is None:
         return text
     wrapper = textwrap.TextWrapper(
@@ -36,7 +36,7 @@ def fit(text: str, width: int | None, indent: int = 2) -> str:
 
 
 def fit_manual(manual: str, width: int | None) -> str:
-    """The manual of a command with its paragraphs filled anew; indented lines, which are examples and tables, stay."""
+    """Fills the paragraphs of a manual to the width; indented lines, which are examples and tables, stay."""
     if width is None or max(map(len, manual.splitlines()), default=0) <= width:
         return manual
     lines: list[str] = []

@@ -1,25 +1,57 @@
-"""The log: one small file a commit, the only truth about which generation of a block is live.
+"""The log: one small file per commit, the only truth about which generation of a block is live.
 
-An entry is void, and readers skip it and its AUX, when its cycle has an entry already or when a parent
-generation that it names is not live at its position.
+An entry is void if its cycle has an entry already, or if a parent generation that it names is not live at its
+position. Readers skip a void entry and its AUX.
 """
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from contract import names
 from storage.errors import Damaged
 from storage.publish import FORMAT, encode_json, put_if_absent, read_json, sync_folder
 
-CRAWL, ABSORB, SEED, GROW, ABANDON, RECONSIDER = KINDS = ("crawl", "absorb", "seed", "grow", "abandon", "reconsider")
-WITH_AUX = (CRAWL, SEED)  # kinds of entries whose cycle has an AUX
-WITH_ROWS = (CRAWL, SEED, RECONSIDER)  # kinds of entries whose cycle has a table for the blocks to absorb
-FROM_INBOX = (SEED, RECONSIDER)  # kinds of entries that take in a file of inbox/: what an operator asked for
+CRAWL, ABSORB, SEED, GROW, ABANDON, RECONSIDER = "crawl", "absorb", "seed", "grow", "abandon", "reconsider"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The properties of a kind of log entry, and of the plan and the cycle that it commits."""
+
+    stages: tuple[str, ...] = ()  # that its cycle runs, in order
+    table: str = ""  # file below the verifier's folder with rows that blocks absorb
+    from_inbox: bool = False  # its cycle takes in a file of inbox/, which an operator left there
+    merges: bool = False  # the verifier merges tables into the block: one new generation, and a table of refused URLs
+    splits: bool = False  # the verifier splits the block: two new generations, and N grows by one
+    is_turn: bool = False  # the block has had its turn, even if nothing came of it
+
+    @property
+    def fetches(self) -> bool:
+        """Whether its cycle has a list of URLs, pages and the extractor's tables."""
+        return names.FETCHER in self.stages
+
+    @property
+    def has_aux(self) -> bool:
+        return self.table == names.AUX
+
+
+# The one table of kinds: the word on disk, and its properties. A new kind touches at most two files: this one, for its
+# word and its line, and the module that does its work, such as contract/inbox.py (READERS) for one that takes in a file
+# of inbox/. All other code asks for a property, as in KINDS[entry.kind].fetches. docs/formats.md lists the words.
+KINDS = {
+    CRAWL: Kind(stages=names.STAGES, table=names.AUX, merges=True, is_turn=True),
+    ABSORB: Kind(stages=(names.VERIFIER,), merges=True),
+    SEED: Kind(table=names.AUX, from_inbox=True),
+    GROW: Kind(stages=(names.VERIFIER,), splits=True),
+    ABANDON: Kind(is_turn=True),
+    RECONSIDER: Kind(table=names.RECONSIDERED, from_inbox=True),
+}
 
 
 @dataclass(frozen=True)
 class Entry:
-    kind: str
+    kind: str  # a key of KINDS
     cycle: int
     blocks: int  # N once this entry is in force
     parents: dict[int, int | None] = field(default_factory=dict)  # block -> generation that must be live
@@ -30,13 +62,13 @@ class Entry:
 
     @property
     def rows_file(self) -> str:
-        """The table of its cycle that blocks absorb, below the verifier's folder."""
-        return names.RECONSIDERED if self.kind == RECONSIDER else names.AUX
+        """The table of its cycle that blocks absorb, below the verifier's folder; empty where it has none."""
+        return KINDS[self.kind].table
 
 
 @dataclass
 class State:
-    """What follows from the log up to a position."""
+    """What the log says, up to a position."""
 
     blocks: int
     length: int = 0
@@ -50,9 +82,14 @@ class State:
     def generation(self, block: int) -> int | None:
         return self.live.get(block)
 
+    def is_abandoned(self, cycle: int) -> bool:
+        position = self.cycles.get(cycle)
+        entry = self.entries[position] if position is not None else None
+        return entry is not None and entry.kind == ABANDON
+
     def apply(self, entry: Entry) -> bool:
         """Takes the next entry; false where it is void."""
-        position = self.length
+        kind, position = KINDS[entry.kind], self.length
         self.length += 1
         stale = any(self.live.get(block) != parent for block, parent in entry.parents.items())
         if entry.cycle in self.cycles or stale:
@@ -60,11 +97,11 @@ class State:
             return False
         self.entries.append(entry)
         self.cycles[entry.cycle] = position
-        self.blocks = entry.blocks if entry.kind == GROW else self.blocks
+        self.blocks = entry.blocks if kind.splits else self.blocks
         for block, generation in entry.generations.items():
             self.live[block] = generation
             self.seen[block] = entry.seen
-        if entry.kind in (CRAWL, ABANDON):
+        if kind.is_turn:
             self.last_turn.update(dict.fromkeys(entry.parents, position))
         if entry.inbox:
             self.inbox.add(entry.inbox)
@@ -94,7 +131,7 @@ def read_entry(crawl: Path, position: int) -> Entry:
     value = read_json(path)
     try:
         entry = Entry(
-            kind=KINDS[KINDS.index(value["kind"])],
+            kind=read_kind(value["kind"]),
             cycle=int(value["cycle"]),
             blocks=int(value["blocks"]),
             parents=by_block(value["parents"]),
@@ -113,10 +150,17 @@ def read_entry(crawl: Path, position: int) -> Entry:
             *entry.generations.values(),
         ]
         if any(number is not None and not 0 <= number < names.NUMBER_END for number in numbers):
-            raise ValueError("a number that cannot be")
+            raise ValueError("a number out of range")
         return entry
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise Damaged(path, f"expected an entry of the log, found {error!r}") from None
+
+
+def read_kind(word: object) -> str:
+    """The word itself; ValueError where it is the word of no kind."""
+    if not isinstance(word, str) or word not in KINDS:
+        raise ValueError(f"{word!r} as the kind of an entry")
+    return word
 
 
 def commit(crawl: Path, entry: Entry) -> int:
@@ -125,10 +169,10 @@ def commit(crawl: Path, entry: Entry) -> int:
     content = encode_json({"format": FORMAT, **vars(entry)})
     while True:
         position = len(positions(crawl))
-        sync_folder(folder)  # after looking: all entries that this one will stand behind must outlive it
+        sync_folder(folder)  # after listing it: all entries before this one must be durable before it is
         if put_if_absent(folder / names.log_entry(position), content):
             return position
 
 
-def by_block(table: dict) -> dict[int, int | None]:
+def by_block(table: dict[str, Any]) -> dict[int, int | None]:
     return {int(block): None if generation is None else int(generation) for block, generation in table.items()}

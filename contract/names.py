@@ -4,7 +4,7 @@ from pathlib import Path
 
 from storage.publish import MANIFEST
 
-CRAWL = "crawl.json"
+CRAWL_FILE = "crawl.json"
 CONFIGURATION = "configuration.toml"
 SUFFIX_LIST = "public_suffix_list.dat"
 LOCK = "lock"
@@ -65,17 +65,17 @@ def segment(number: int) -> str:
 
 
 def taken_in(inbox: str) -> str:
-    """The copy of a file of inbox/ that is kept with the tables that were made from it."""
+    """The copy of a file of inbox/ that stands beside the tables made from it."""
     return "inbox.parquet" if inbox.endswith(".parquet") else "inbox.txt"
 
 
 def visible_files(folder: Path) -> list[Path]:
-    """The files of a folder but those whose names begin with a dot, which are being written; none where it is missing."""
+    """The files of a folder, without those whose names begin with a dot: they are being written."""
     return sorted(path for path in folder.glob("[!.]*") if path.is_file())
 
 
 def numbered(folder: Path, suffix: str = "") -> list[int]:
-    """The numbers that name the entries of a folder, sorted; other names are passed over."""
+    """The sorted numbers that are names in a folder; other names are skipped."""
     if not folder.is_dir():
         return []
     stems = (path.name.removesuffix(suffix) for path in folder.iterdir() if path.name.endswith(suffix))

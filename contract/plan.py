@@ -1,26 +1,25 @@
-"""Plans: what fixes a cycle, so that a stage that runs again does the same thing again."""
+"""Plans: all that fixes a cycle, so that a stage that runs again writes the same bytes."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from contract import names
-from contract.config import Config, from_tables
+from contract.config import Config
+from contract.config_check import from_tables
 from contract.errors import Usage
-from contract.log import ABANDON, ABSORB, CRAWL, FROM_INBOX, GROW, KINDS, SEED, State
+from contract.log import KINDS, State, read_kind
 from storage.errors import Damaged
 from storage.publish import ASIDE, FORMAT, encode_json, make_folder, put_if_absent, read_json, sync_folder
-
-__all__ = ["ABSORB", "CRAWL", "GROW", "SEED"]
 
 
 @dataclass(frozen=True)
 class Plan:
     cycle: int
-    kind: str  # crawl, absorb, seed, grow or reconsider
+    kind: str  # a key of contract.log.KINDS, but not abandon
     block: int
     blocks: int  # N
     generation: int | None  # the block's live generation
-    now_ms: int  # the one moment that time enters
+    now_ms: int  # the only time that stages use
     config: Config
     inbox: str = ""  # of a seed or reconsider cycle: the file of inbox/ that it takes in
 
@@ -35,7 +34,7 @@ class VerifierPlan:
 
 
 def write_plan(crawl: Path, plan: Plan) -> None:
-    sync_folder(crawl / names.LOG)  # a plan may only rest on commits that a power cut cannot take back
+    sync_folder(crawl / names.LOG)  # a plan may rest on durable commits only
     folder = crawl / names.cycle(plan.cycle)
     make_folder(folder)
     put_if_absent(folder / names.PLAN, encode_json({"format": FORMAT, **asdict(plan)}))
@@ -50,19 +49,20 @@ def read_plan(crawl: Path, cycle: int) -> Plan:
     value = read_json(path)
     try:
         config = from_tables(value["config"], f"{path}: config")
-        if value["inbox"] != Path(value["inbox"]).name or value["kind"] in FROM_INBOX and value["inbox"] in ("", ".."):
-            raise ValueError(f"{value['inbox']!r} as the name of a file in {names.INBOX}/")
+        kind, inbox = read_kind(value["kind"]), value["inbox"]
+        if inbox != Path(inbox).name or KINDS[kind].from_inbox and inbox in ("", ".."):
+            raise ValueError(f"{inbox!r} as the name of a file in {names.INBOX}/")
         if value["cycle"] != cycle:
             raise ValueError(f"that of cycle {value['cycle']}")
         return Plan(
             int(value["cycle"]),
-            KINDS[KINDS.index(value["kind"])],
+            kind,
             int(value["block"]),
             int(value["blocks"]),
             None if value["generation"] is None else int(value["generation"]),
             int(value["now_ms"]),
             config,
-            str(value["inbox"]),
+            str(inbox),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise Damaged(path, f"expected a plan, found {error!r}") from None
@@ -85,11 +85,12 @@ def open_cycles(crawl: Path, log: State) -> list[int]:
 
 
 def cycles_without_plan(crawl: Path, log: State) -> list[int]:
-    """Cycles whose folder holds something but no plan, and that no entry but an abandon stands for: their plan was lost."""
+    """Cycles that lost their plan: their folder holds files but no plan, and the log has none but an abandon entry."""
     lost = []
     for cycle in names.numbered(crawl / names.CYCLES):
-        folder, position = crawl / names.cycle(cycle), log.cycles.get(cycle)
-        if position is not None and log.entries[position].kind != ABANDON or (folder / names.PLAN).exists():
+        folder = crawl / names.cycle(cycle)
+        is_committed = cycle in log.cycles and not log.is_abandoned(cycle)
+        if is_committed or (folder / names.PLAN).exists():
             continue
         if folder.is_dir() and any(not path.name.startswith(ASIDE) for path in folder.iterdir()):
             lost.append(cycle)
@@ -97,7 +98,7 @@ def cycles_without_plan(crawl: Path, log: State) -> list[int]:
 
 
 def fix_verifier_plan(crawl: Path, plan: Plan, log_length: int) -> VerifierPlan:
-    """Writes the verifier's plan unless there is one already; returns the one in force."""
+    """Writes the verifier's plan unless it exists; returns the one in force."""
     sync_folder(crawl / names.LOG)
     path = crawl / names.cycle(plan.cycle) / names.VERIFIER_PLAN
     fixed = VerifierPlan(plan.cycle, plan.block, plan.blocks, plan.generation, log_length)

@@ -1,4 +1,4 @@
-"""Lines of seeds: one URL a line, as people really write such files."""
+"""Files of seeds: one URL per line, with all the variations that people write."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -6,12 +6,10 @@ from typing import BinaryIO, NamedTuple
 
 from contract.url import URL_MAX_BYTES, NotCanonical, canonicalise
 
-LINE_MAX_BYTES = 2 * URL_MAX_BYTES  # what is longer cannot be a URL; it is passed over without being held in memory
+LINE_MAX_BYTES = 2 * URL_MAX_BYTES  # a longer line cannot be a URL; it is skipped without being held in memory
 
-
-WITHOUT_SCHEME = re.compile(
-    r"(\[[0-9a-fA-F:.]+\]|[^\W_][\w.-]*)(:\d+)?([/?#]|$)"
-)  # a host, perhaps a port, and then the path
+# A host, an optional port, and then the path.
+WITHOUT_SCHEME = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\W_][\w.-]*)(:\d+)?([/?#]|$)")
 
 
 class Line(NamedTuple):
@@ -34,7 +32,7 @@ def read_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
 
 
 def parse_lines(lines: Iterable[tuple[int, bytes | None]]) -> Iterator[Line]:
-    """Each line that is neither blank nor a comment, as a canonical URL or with what is wrong with it."""
+    """Each line that is neither blank nor a comment: its canonical URL, or what is wrong with it."""
     for number, line in lines:
         if line is None:
             yield Line(number, "", f"longer than {LINE_MAX_BYTES} bytes")

@@ -1,17 +1,18 @@
-"""Terminals: text that came from the web, or from a file, cannot control one. Its control characters become visible.
+"""Terminals: text from the web or from a file cannot control a terminal. Its control characters become visible.
 
-This is the one place that does it. Every command calls guard() (contract/command.py); from then on, whatever it prints
-on a terminal passes through a Screen. What goes to a file or a pipe stays as it is. Code that writes escape sequences
-of its own, such as the live view, writes to the stream beneath() the Screen, and passes all other text through
-make_plain().
+Only this module does it. Every command calls guard() (contract/command.py); from then on, all that it prints on a
+terminal passes through a Screen. Output to a file or a pipe is not changed. Code that writes escape sequences of its
+own, such as the live view, writes to the stream beneath() the Screen, and passes all other text through make_plain().
 """
 
 import sys
-from typing import TextIO
+from collections.abc import Iterable
+from io import TextIOWrapper
+from typing import Any, TextIO, cast
 
 
 def make_plain(text: str | bytes) -> str:
-    """The text on one line; what is not printable (marks of direction are not), or not UTF-8, becomes escapes."""
+    """The text on one line. What is not printable, such as marks of direction, or not UTF-8, becomes escapes."""
     if not isinstance(text, str):
         text = bytes(text).decode("utf-8", "backslashreplace")
     if text.isprintable():
@@ -20,7 +21,7 @@ def make_plain(text: str | bytes) -> str:
 
 
 def make_harmless(text: str) -> str:
-    """The same of a text that may have lines and tabs."""
+    """As make_plain, but line ends and tabs stay."""
     if text.isprintable():
         return text
     lines = text.replace("\r\n", "\n").split("\n")
@@ -28,7 +29,7 @@ def make_harmless(text: str) -> str:
 
 
 class Screen:
-    """A text stream to a terminal, through which only harmless text gets; the rest is as the stream has it."""
+    """A text stream to a terminal that writes harmless text only; all else is delegated to the stream."""
 
     def __init__(self, stream: TextIO):
         self._stream = stream
@@ -39,19 +40,19 @@ class Screen:
         self._stream.write(make_harmless(text).encode(encoding, "backslashreplace").decode(encoding))
         return len(text)
 
-    def writelines(self, lines) -> None:
+    def writelines(self, lines: Iterable[str]) -> None:
         for line in lines:
             self.write(line)
 
     def beneath(self) -> TextIO:
         return beneath(self._stream)
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
 
 class ScreenBytes:
-    """What stands for the bytes of a Screen: they are taken for UTF-8."""
+    """The binary side of a Screen; bytes are read as UTF-8."""
 
     def __init__(self, screen: Screen):
         self._screen = screen
@@ -65,7 +66,7 @@ class ScreenBytes:
 
 
 def guard() -> None:
-    """From now on what is printed on a terminal is harmless; what cannot be encoded is printed as an escape everywhere."""
+    """Makes all output to terminals harmless from now on. What cannot be encoded is printed as an escape everywhere."""
     sys.stdout, sys.stderr = guarded(sys.stdout), guarded(sys.stderr)
 
 
@@ -73,12 +74,14 @@ def guarded(stream: TextIO | None) -> TextIO | None:
     if stream is None or isinstance(stream, Screen):
         return stream
     if stream.isatty():
-        return Screen(stream)
+        return cast(TextIO, Screen(stream))
     if getattr(stream, "errors", "") == "strict":
-        stream.reconfigure(errors="backslashreplace")  # a name of a file that is no UTF-8 must not end the command
+        cast(TextIOWrapper, stream).reconfigure(
+            errors="backslashreplace"
+        )  # a file name that is not UTF-8 must not end the command
     return stream
 
 
 def beneath(stream: TextIO) -> TextIO:
-    """The stream itself, for those who see to it that only their own escape sequences get there."""
+    """The stream itself, for code that guarantees that only its own escape sequences get there."""
     return stream.beneath() if isinstance(stream, Screen) else stream

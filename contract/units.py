@@ -1,4 +1,4 @@
-"""Numbers for people: counts with their noun, sizes, durations and moments with their time zone."""
+"""Numbers for people: counts with a noun, sizes, durations, and moments with a time zone."""
 
 from datetime import datetime, timedelta
 
@@ -6,24 +6,25 @@ UNITS_OF_TIME = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
-    """`1 page`, `2 pages`, `12,345 pages`; the plural is given where it is not the noun with an s."""
+    """`1 page`, `2 pages`, `12,345 pages`; give the plural where it is not the noun plus s."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def size(number_bytes: float) -> str:
     """`600 B`, `5.2 MB`."""
     for unit in ("B", "kB", "MB", "GB"):
-        if number_bytes < (1000 if unit == "B" else 999.95):  # above that it would be rounded to 1000.0
+        if number_bytes < (1000 if unit == "B" else 999.95):  # a larger number would be printed as 1000.0
             return f"{number_bytes:.0f} {unit}" if unit == "B" else f"{number_bytes:.1f} {unit}"
         number_bytes /= 1000
     return f"{number_bytes:,.1f} TB"
 
 
 def duration(seconds: float) -> str:
-    """`0.25 s`, `38 s`, `1 min 38 s`, `1 h 38 min`, `3 d 4 h`: its two largest units."""
+    """`0.25 s`, `38 s`, `1 min 38 s`, `1 h 38 min`, `3 d 4 h`: the two largest units."""
     if seconds < 9.995:
         return f"{round(seconds, 2):g} s"
-    left, parts = round(seconds), []
+    left = round(seconds)
+    parts: list[str] = []
     for unit, length in UNITS_OF_TIME:
         if left >= length or parts:
             parts.append(f"{left // length} {unit}")

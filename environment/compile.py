@@ -1,4 +1,7 @@
-"""Compiles all compiled functions (storage/compiled.py), so that the first crawl need not wait for them. What fails here is done, and told, at their first call."""
+"""Compiles all compiled functions (storage/compiled.py), so that the first crawl need not wait for them.
+
+A function that fails to compile here is compiled, and its error reported, at its first call.
+"""
 
 import importlib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Makes or mends .venv: one process at a time, whole or not stamped."""
+"""Makes or repairs .venv. One process at a time; only a complete .venv gets its stamp."""
 
 import fcntl
 import importlib.util
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 LOCK = ROOT / "requirements.lock"
 
-LINES_SHOWN = 40  # of pip, where it fails
+LINES_SHOWN = 40  # of the output of pip, if it fails
 EX_TEMPFAIL = 75
 EX_CONFIG = 78
 
@@ -22,7 +22,7 @@ EX_CONFIG = 78
 def main(extra: str) -> int:
     if importlib.util.find_spec("ensurepip") is None:
         say(
-            "this Python cannot make a virtual environment: install its venv package (Debian: apt install python3-venv)."
+            "this Python cannot make a virtual environment: install its venv package (Debian: apt install python3-venv)"
         )
         return EX_CONFIG
     try:
@@ -31,7 +31,7 @@ def main(extra: str) -> int:
         say(f"cannot write to {ROOT} to make .venv there ({error.strerror}).")
         return EX_CONFIG
     with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # the second of two that start at once waits here, then finds all done
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of two that start at once, the second waits here and then finds all done
         stamp = VENV / "installed" / extra
         if is_current(stamp):
             return 0
@@ -52,20 +52,10 @@ def install(extra: str, stamp: Path) -> int:
     target = str(ROOT) if extra == "core" else f"{ROOT}[{extra}]"
     pip = [VENV / "bin" / "python", "-m", "pip", "install", "--progress-bar", "off", "--disable-pip-version-check"]
     run = subprocess.Popen(
-        [
-            *pip,
-            "--constraint",
-            LOCK,
-            "--config-settings",
-            "editable_mode=compat",
-            "--editable",
-            target,
-        ],  # a plain .pth: starts fastest
-        env={
-            **os.environ,
-            "PIP_CONSTRAINT": str(LOCK),
-            "PYTHONUNBUFFERED": "1",
-        },  # the first reaches the build environment of the project too
+        # editable_mode=compat makes a plain .pth file, which starts fastest.
+        [*pip, "--constraint", LOCK, "--config-settings", "editable_mode=compat", "--editable", target],
+        # PIP_CONSTRAINT also reaches the build environment of the project.
+        env={**os.environ, "PIP_CONSTRAINT": str(LOCK), "PYTHONUNBUFFERED": "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -76,7 +66,7 @@ def install(extra: str, stamp: Path) -> int:
     if run.wait():
         show("")
         sys.stderr.writelines(last_lines)
-        say("pip could not install the packages of requirements.lock (see above); run the command again when it can.")
+        say("pip could not install the packages of requirements.lock (see above); run the command again later.")
         return EX_TEMPFAIL
     show("compiling")
     subprocess.run(
@@ -94,7 +84,7 @@ def install(extra: str, stamp: Path) -> int:
 
 
 def follow(lines) -> list[str]:
-    """Shows how far pip is, by what it prints; returns its last lines."""
+    """Shows the progress of pip from what it prints; returns its last lines."""
     last, collected = deque(maxlen=LINES_SHOWN), 0
     for line in lines:
         last.append(line)
@@ -110,7 +100,7 @@ def follow(lines) -> list[str]:
 
 
 def show(text: str) -> None:
-    """On a terminal, what is done now, in place of what was shown before; an empty text takes it away."""
+    """Shows the current step on a terminal, over the previous one; an empty text clears it."""
     if sys.stderr.isatty():
         width = (os.get_terminal_size(sys.stderr.fileno()).columns or 80) - 1
         line = f"coletor: {text} ..." if text else ""

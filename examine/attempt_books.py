@@ -12,8 +12,9 @@ import numpy as np
 from contract import names
 from contract.blocks import in_interval, interval
 from contract.generation import Generation
-from contract.log import CRAWL, FROM_INBOX, RECONSIDER, Entry, State
-from contract.tables import ANSWERED, AUX, COLLECTED, FAILED, RECONSIDERED
+from contract.log import KINDS, Entry, State
+from contract.pending import SCHEMAS
+from contract.tables import ANSWERED, COLLECTED, FAILED
 from examine.findings import Findings
 from storage.pairs import find_pairs
 from storage.tables import column, read_table
@@ -59,11 +60,11 @@ def check_attempts(crawl: Path, log: State, generations: dict[int, Generation], 
         for block, generation in generations.items()
     }
     for position, entry in sorted(enumerate(log.entries), key=order_of):
-        if entry is not None and entry.kind == CRAWL:
+        if entry is not None and KINDS[entry.kind].fetches:
             outcomes = read_outcomes(crawl, entry)
             for ledger in ledgers.values():
                 ledger.take_outcomes(*outcomes)
-        elif entry is not None and entry.kind in FROM_INBOX:
+        elif entry is not None and KINDS[entry.kind].from_inbox:
             decision = read_decision(crawl, entry)
             for ledger in ledgers.values():
                 if position < ledger.seen:
@@ -81,7 +82,7 @@ def check_attempts(crawl: Path, log: State, generations: dict[int, Generation], 
 
 def order_of(numbered: tuple[int, Entry | None]) -> float:
     position, entry = numbered
-    return entry.seen if entry is not None and entry.kind == CRAWL else position + 0.5
+    return entry.seen if entry is not None and KINDS[entry.kind].fetches else position + 0.5
 
 
 def read_outcomes(crawl: Path, entry: Entry) -> tuple[np.ndarray, ...]:
@@ -95,12 +96,12 @@ def read_outcomes(crawl: Path, entry: Entry) -> tuple[np.ndarray, ...]:
 
 def read_decision(crawl: Path, entry: Entry) -> tuple[np.ndarray, ...]:
     """Domain key, URL key, server key of each row, and whether it names a server."""
-    schema = RECONSIDERED if entry.kind == RECONSIDER else AUX
+    schema = SCHEMAS[entry.rows_file]
     path = crawl / names.cycle(entry.cycle) / names.VERIFIER / entry.rows_file
     table = read_table(
         path,
         schema,
         columns=[name for name in ("domain_key", "url_key", "server_key", "is_server") if name in schema.names],
     )
-    named = column(table, "is_server").astype(bool) if entry.kind == RECONSIDER else np.zeros(len(table), bool)
+    named = column(table, "is_server").astype(bool) if "is_server" in schema.names else np.zeros(len(table), bool)
     return column(table, "domain_key"), column(table, "url_key"), column(table, "server_key"), named

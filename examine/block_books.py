@@ -8,10 +8,10 @@ import numpy as np
 
 from contract import names
 from contract.accumulators import COUNTED_NAMES
-from contract.aux_rows import may_hold
 from contract.blocks import in_interval, interval
 from contract.generation import Generation, open_generation, read_urls
-from contract.log import ABSORB, CRAWL, SEED, WITH_AUX, State
+from contract.log import KINDS, State
+from contract.pending import find_pending_aux
 from contract.tables import AUX, COLLECTED, COLLECTED_STATE, EXTRACTED, METADATA, REFUSED_ROWS, STATES
 from contract.url import Keys, server_of
 from examine.findings import Findings
@@ -93,7 +93,7 @@ class Found:
     def of(self, kind: str, cycle: int) -> tuple[np.ndarray, Sums]:
         if cycle not in self._cycles:
             folder = self._crawl / names.cycle(cycle)
-            if kind == SEED:
+            if KINDS[kind].from_inbox:
                 table = read_table(folder / names.VERIFIER / names.AUX, AUX, columns=["url_key"])
                 self._cycles[cycle] = column(table, "url_key"), Counter()
             else:
@@ -115,10 +115,10 @@ def check_position(crawl: Path, log: State, found: Found, findings: Findings) ->
     """At this position of the log: R and what waits in AUX together are exactly what cycles and seeds brought."""
     place = crawl / names.LOG / names.log_entry(log.length - 1)
     entries = [entry for entry in log.entries if entry is not None]
-    brought = [found.of(entry.kind, entry.cycle) for entry in entries if entry.kind in (CRAWL, SEED)]
+    brought = [found.of(entry.kind, entry.cycle) for entry in entries if KINDS[entry.kind].has_aux]
     known, sums = [np.empty(0, np.uint64)], Counter()
     for entry in entries:
-        if entry.kind in (CRAWL, ABSORB):
+        if KINDS[entry.kind].merges:
             path = crawl / names.cycle(entry.cycle) / names.VERIFIER / names.REFUSED_URLS
             refused = read_table(path, REFUSED_ROWS)
             known.append(column(refused, "url_key"))
@@ -128,7 +128,7 @@ def check_position(crawl: Path, log: State, found: Found, findings: Findings) ->
         known.append(np.asarray(generation.rows["key"]))
         sums += add_up(generation.rows)
         low, high = interval(block, log.blocks)
-        for path in pending_aux(crawl, log, block):
+        for _, path in find_pending_aux(crawl, log, block):
             aux = read_table(path, AUX, columns=["domain_key", "url_key", *COUNTED_NAMES])
             mine = in_interval(column(aux, "domain_key"), low, high)
             known.append(column(aux, "url_key")[mine])
@@ -154,22 +154,11 @@ def check_position(crawl: Path, log: State, found: Found, findings: Findings) ->
         )
 
 
-def pending_aux(crawl: Path, log: State, block: int) -> list[Path]:
-    """The AUX tables with rows that the block has not absorbed."""
-    entries = [entry for entry in log.entries[log.seen.get(block, 0) :] if entry is not None and entry.kind in WITH_AUX]
-    folders = [crawl / names.cycle(entry.cycle) / names.VERIFIER for entry in entries]
-    return [
-        folder / names.AUX
-        for folder in folders
-        if is_published(folder) and may_hold(read_manifest(folder).get("aux"), *interval(block, log.blocks))
-    ]
-
-
 def is_kept(crawl: Path, log: State) -> bool:
     """Whether all that a position of the log needs is still there."""
     return all(
         (generation is None or is_published(crawl / names.generation(block, generation)))
-        and all(path.exists() for path in pending_aux(crawl, log, block))
+        and all(path.exists() for _, path in find_pending_aux(crawl, log, block))
         for block, generation in ((block, log.generation(block)) for block in range(log.blocks))
     )
 

@@ -16,8 +16,6 @@ from pathlib import Path
 import numpy as np
 
 from contract import names
-from contract.aux_rows import may_hold
-from contract.blocks import interval
 from contract.command import make_parser, run
 from contract.crawl_config import read_crawl_config
 from contract.crawl_folder import CrawlFolder, notes_of_damage, open_folder
@@ -25,7 +23,8 @@ from contract.dictionary import read_dictionary
 from contract.errors import EX_DATAERR
 from contract.generation import open_generation, read_generation_manifest
 from contract.lines import say
-from contract.log import ABANDON, CRAWL, State, positions, replay
+from contract.log import KINDS, State, positions, replay
+from contract.pending import live_absorber
 from contract.plan import cycles_without_plan, open_cycles, read_plan
 from contract.tables import ANSWERED, COLLECTED
 from contract.units import count
@@ -77,16 +76,16 @@ def check_all(crawl: CrawlFolder, log: State, findings: Findings) -> None:
     committed = [entry for entry in log.entries if entry is not None]
     for entry in committed:
         if (
-            entry.kind != ABANDON or (crawl.path / names.cycle(entry.cycle)).exists()
+            not log.is_abandoned(entry.cycle) or (crawl.path / names.cycle(entry.cycle)).exists()
         ):  # a cycle whose plan was lost is set aside
             check_plan(crawl.path, entry.cycle, findings)
         with findings.reading(FILES, crawl.path / names.cycle(entry.cycle)):
-            if entry.kind == CRAWL:
+            if KINDS[entry.kind].fetches:
                 check_cycle(crawl.path, entry.cycle, keys, findings)
-            elif entry.kind == "absorb":
+            elif KINDS[entry.kind].merges:
                 folder = crawl.path / names.cycle(entry.cycle) / names.VERIFIER
                 check_sets(folder, read_manifest(folder)["counts"], findings)
-    check_once(crawl.path, [entry.cycle for entry in committed if entry.kind == CRAWL], findings)
+    check_once(crawl.path, [entry.cycle for entry in committed if KINDS[entry.kind].fetches], findings)
     generations = {}
     for block in range(log.blocks):
         number = log.generation(block)
@@ -157,8 +156,7 @@ def check_manifest(crawl: Path, folder: Path, manifest: dict, log: State, aside:
 def is_needed(manifest: dict, log: State) -> bool:
     position = log.cycles.get(manifest["cycle"])
     return position is not None and any(
-        log.seen.get(block, 0) <= position and may_hold(manifest.get("aux"), *interval(block, log.blocks))
-        for block in range(log.blocks)
+        live_absorber(log, block).lacks(position, manifest.get("aux")) for block in range(log.blocks)
     )
 
 

@@ -24,7 +24,7 @@ from contract.errors import EX_DATAERR, BadConfiguration
 from contract.generation import is_whole, read_generation_manifest
 from contract.held import read_held
 from contract.lines import say
-from contract.log import CRAWL, State, replay
+from contract.log import KINDS, State, replay
 from contract.plan import cycles_without_plan, open_cycles, read_plan
 from contract.terminal import make_plain
 from contract.units import count, moment, size
@@ -70,7 +70,7 @@ def describe(crawl: CrawlFolder) -> dict:
     for entry in log.entries:
         if entry is not None:
             kinds[entry.kind] = kinds.get(entry.kind, 0) + 1
-            if entry.kind == CRAWL:
+            if KINDS[entry.kind].fetches:
                 try:
                     counts = read_manifest(crawl.path / names.cycle(entry.cycle) / names.FETCHER)["counts"]
                     fetched = {name: fetched[name] + counts[name] for name in fetched}

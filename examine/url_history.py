@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from contract import names
-from contract.aux_rows import may_hold
-from contract.blocks import block_of, interval
+from contract.blocks import block_of
 from contract.config import LINK_KINDS
 from contract.crawl_folder import CrawlFolder
 from contract.generation import COLUMNS, open_generation, read_urls
-from contract.log import ABANDON, ABSORB, CRAWL, SEED, WITH_AUX, State
+from contract.log import KINDS, State
+from contract.pending import find_pending_aux
 from contract.plan import open_cycles
 from contract.tables import (
     ANSWERED,
@@ -34,7 +34,7 @@ from contract.tables import (
 )
 from contract.url import server_of
 from storage.errors import Damaged
-from storage.publish import is_published, read_manifest
+from storage.publish import is_published
 from storage.tables import ROW_GROUP_ROWS, column, open_table, read_groups, read_table
 from storage.text_segments import NO_TEXT, read_blobs
 
@@ -127,22 +127,15 @@ def find_page(crawl: Path, collected: dict) -> dict | None:
 
 def find_pending(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
     """The AUX that bring it to its block and wait for the block's turn."""
-    for entry in log.entries[log.seen.get(subject.block, 0) :]:
-        if entry is None or entry.kind not in WITH_AUX:
-            continue
-        folder = crawl / names.cycle(entry.cycle) / names.VERIFIER
-        if not is_published(folder) or not may_hold(
-            read_manifest(folder).get("aux"), *interval(subject.block, log.blocks)
-        ):
-            continue
-        if row := find_row(folder / names.AUX, AUX, subject):
+    for entry, path in find_pending_aux(crawl, log, subject.block):
+        if row := find_row(path, AUX, subject):
             yield {"cycle": entry.cycle, "depth": row["depth"]}
 
 
 def find_refusals(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
     """The turns of its block in which a rule about its whole server refused it, in the order of the log."""
     for entry in log.entries:
-        if entry is None or entry.kind not in (CRAWL, ABSORB):
+        if entry is None or not KINDS[entry.kind].merges:
             continue
         path = crawl / names.cycle(entry.cycle) / names.VERIFIER / names.REFUSED_URLS
         if path.exists() and (row := find_row(path, REFUSED_ROWS, subject)):
@@ -152,11 +145,11 @@ def find_refusals(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
 def find_events(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
     """Each committed cycle that found it or asked it, in the order of the log; `missing` names tables that were not kept."""
     for position, entry in enumerate(log.entries):
-        if entry is None or entry.kind not in (CRAWL, SEED):
+        if entry is None or not KINDS[entry.kind].has_aux:
             continue
         folder = crawl / names.cycle(entry.cycle)
         about = {"commit": position, "cycle": entry.cycle}
-        if entry.kind == SEED:
+        if KINDS[entry.kind].from_inbox:
             tables = [("seeded", folder / names.VERIFIER / names.AUX, AUX)]
         else:
             tables = [
@@ -232,6 +225,4 @@ def find_lists(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
         if not is_published(path.parent) or not path.exists():
             continue
         if (column(read_table(path, URL_LIST, ["url_key"]), "url_key") == np.uint64(subject.key)).any():
-            position = log.cycles.get(cycle)
-            is_dropped = position is not None and log.entries[position].kind == ABANDON
-            yield {"cycle": cycle, "open": cycle in opened, "is_dropped": is_dropped}
+            yield {"cycle": cycle, "open": cycle in opened, "is_dropped": log.is_abandoned(cycle)}

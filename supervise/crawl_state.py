@@ -1,14 +1,13 @@
-"""What the supervisor knows of a crawl: the log's state, and manifests, each read once."""
+"""What the supervisor knows about a crawl: the state of its log, and its manifests, each read once."""
 
 import time
 from pathlib import Path
 
 from contract import names
-from contract.aux_rows import may_hold
-from contract.blocks import interval
 from contract.crawl_folder import CrawlFolder, set_aside
 from contract.generation import read_generation_manifest
-from contract.log import ABANDON, WITH_ROWS, Entry, State, positions, read_entry, replay
+from contract.log import KINDS, Entry, State, positions, read_entry, replay
+from contract.pending import find_pending, live_absorber
 from contract.plan import open_cycles
 from storage.errors import Damaged
 from storage.publish import read_manifest
@@ -16,14 +15,14 @@ from supervise.turns import BlockView
 
 
 class CrawlState:
+    """A crawl as this run sees it; refresh() after each commit."""
+
     def __init__(self, crawl: CrawlFolder):
         self.crawl = crawl
         self.log: State = replay(crawl.path, crawl.blocks_first)
-        self.stopped: set[int] = (
-            set()
-        )  # blocks that this run leaves alone: a damaged file or a dying stage holds them up
-        self.damage: list[str] = []  # what this run found damaged, in words
-        self.aux_kept_from = 0  # position before which no AUX but those of seeds is left
+        self.stopped: set[int] = set()  # blocks that this run leaves alone: a damaged file or a dying stage
+        self.damage: list[str] = []  # messages about damaged files that this run found
+        self.aux_kept_from = 0  # position before which all AUX is deleted, but for that of seeds
         self._figures: dict[tuple[int, int], dict] = {}
         self._aux: dict[int, dict] = {}  # cycle -> summary of its AUX
 
@@ -39,11 +38,11 @@ class CrawlState:
         return open_cycles(self.path, self.log)
 
     def next_cycle(self) -> int:
-        """Ids are never used again: every plan leaves a folder or an entry in the log."""
+        """The id for the next plan. No id is used twice: every plan leaves a folder or an entry in the log."""
         return max([-1, *names.numbered(self.path / names.CYCLES), *self.log.cycles]) + 1
 
     def figures(self, block: int) -> dict:
-        """What the manifest of the block's live generation says of it; nothing for an empty block."""
+        """The manifest of the block's live generation; empty where it has none."""
         generation = self.log.generation(block)
         if generation is None:
             return {}
@@ -58,8 +57,8 @@ class CrawlState:
         return self._figures[block, generation]
 
     def aux(self, entry: Entry) -> dict | None:
-        """The summary of the table that an entry's cycle has for blocks, none where its kind has none."""
-        if entry.kind in WITH_ROWS and entry.cycle not in self._aux:
+        """The summary of the table that an entry's cycle has for blocks; none where its kind has none."""
+        if KINDS[entry.kind].table and entry.cycle not in self._aux:
             folder = self.path / names.cycle(entry.cycle) / names.VERIFIER
             try:
                 self._aux[entry.cycle] = read_manifest(folder)["aux"]
@@ -70,13 +69,12 @@ class CrawlState:
         return self._aux.get(entry.cycle)
 
     def is_pending(self, block: int) -> bool:
-        low, high = interval(block, self.log.blocks)
-        entries = self.log.entries[self.log.seen.get(block, 0) :]
-        return any(entry and may_hold(self.aux(entry), low, high) for entry in entries)
+        return any(True for _ in find_pending(self.log, live_absorber(self.log, block), self.aux))
 
     def _was_abandoned(self, block: int) -> bool:
         position = self.log.last_turn.get(block)
-        return position is not None and self.log.entries[position].kind == ABANDON
+        entry = self.log.entries[position] if position is not None else None
+        return entry is not None and self.log.is_abandoned(entry.cycle)
 
     def views(self, held: set[int] = frozenset()) -> list[BlockView]:
         names_of_figures = (
@@ -95,7 +93,7 @@ class CrawlState:
             except Damaged as error:
                 set_aside(self.path, Path(error.path), str(error))
                 if block not in self.stopped:
-                    self.damage.append(f"{error}: block {block} is held up, see bin/status --crawl {self.path}")
+                    self.damage.append(f"{error}: block {block} waits for a repair, see bin/status --crawl {self.path}")
                 self.stopped.add(block)
             views.append(
                 BlockView(

@@ -1,4 +1,4 @@
-"""A stage that keeps dying: when that is the machine's fault, and what is said of it. A URL is never charged for it."""
+"""A stage that keeps dying: when the machine is at fault, and what to report. No URL is charged for it."""
 
 import resource
 import signal
@@ -10,7 +10,7 @@ from contract.units import size
 
 
 class Deaths:
-    """Which stage died through all its retries last. Twice in a row the same one, whatever the blocks: the machine is at fault."""
+    """Remembers which stage died last in all its retries: twice in a row the same one is the machine's fault."""
 
     def __init__(self):
         self._last = ""
@@ -37,14 +37,14 @@ class Deaths:
             self._last = ""
 
     def note_death(self, stage: str) -> bool:
-        """Counts a stage that died through all its retries; true where the machine is at fault."""
+        """Records a stage that died in all its retries; true where the machine is at fault."""
         is_again = stage == self._last
         self._last = stage
         return is_again
 
 
 def name_exit(code: int) -> str:
-    """How a process ended, in words."""
+    """How a process ended: `exit code 1`, `signal 9 (SIGKILL)`."""
     if code >= 0:
         return f"exit code {code}"
     try:
@@ -54,11 +54,11 @@ def name_exit(code: int) -> str:
 
 
 def describe_machine(last_lines: Iterable[str]) -> str:
-    """What may explain deaths: the last lines that the stage printed, and memory."""
-    said = "; ".join(line.strip() for line in last_lines if line.strip())
+    """What may explain the deaths: the last lines that the stage printed, and memory."""
+    lines = "; ".join(line.strip() for line in last_lines if line.strip())
     largest_bytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
     memory = psutil.virtual_memory()
     return (
-        f"last lines: {said or 'none'}; memory: the largest stage used {size(largest_bytes)}, "
+        f"last lines: {lines or 'none'}; memory: the largest stage used {size(largest_bytes)}, "
         f"{size(memory.available)} of {size(memory.total)} are available now"
     )

@@ -1,4 +1,4 @@
-"""The demonstration: a web of some hundred servers on loopback, crawled to its end."""
+"""The demonstration: a web of 300 servers on loopback, crawled to its end."""
 
 import fcntl
 import json
@@ -8,15 +8,14 @@ import sys
 import time
 from pathlib import Path
 
-from contract import config as configuration
-from contract import names
+from contract import config_file, names
 from contract.crawl_folder import create
 from contract.errors import EX_TEMPFAIL, Locked, TryLater
 from contract.lines import say
-from contract.log import CRAWL, replay
+from contract.log import KINDS, replay
 from contract.units import count, duration, size
 from storage.publish import read_manifest
-from supervise.crawl import turn_on
+from supervise.crawl import run_cycles
 from supervise.seed import leave
 from supervise.session import Session
 
@@ -25,7 +24,7 @@ WEB_SEED = 1
 WEB_SERVERS = 300
 READY_WITHIN_S = 30.0
 
-# What makes a crawl of loopback quick and its end exact: traps are cut by the URL alone, so order does not matter.
+# Quick, because it crawls loopback. The result is exact: traps are cut by the URL alone, so order does not matter.
 SETTINGS = """\
 # The demonstration's configuration: loopback only, short waits, traps cut by the URL alone.
 [blocks]
@@ -58,7 +57,7 @@ server_backoffs_max = 1
 
 
 class Limits:
-    """Until done, as bin/crawl --until-done."""
+    """Those of bin/crawl --until-done."""
 
     cycles = max_pages = max_bytes = max_hours = None
     until_done = True
@@ -75,30 +74,30 @@ def run(arguments) -> int:
     try:
         ready = json.loads((web / "ready.json").read_bytes())
         settings.write_text(SETTINGS.format(hosts="web/hosts"))
-        if not (crawl / names.CRAWL).exists():
-            create(crawl, configuration.load(settings, arguments.set).blocks.first, config=configuration.load(settings))
+        if not (crawl / names.CRAWL_FILE).exists():
+            create(crawl, config_file.load(settings, arguments.set).blocks.first, config=config_file.load(settings))
             leave(crawl, ready["seeds"])
         if not arguments.quiet:
             say(
                 f"a web of {count(ready['servers'], 'server')} listens on loopback, port {ready['port']}; "
-                f"crawling it into {crawl} (stop with Ctrl-C; the same command goes on)",
+                f"crawling it into {crawl} (stop with Ctrl-C; the same command resumes)",
                 sys.stderr,
             )
         arguments.crawl, arguments.config, arguments.yes = crawl, settings, True  # the folder may have been moved
         session = Session(arguments)
-        code = session.run(lambda ring: turn_on(ring, session, Limits))
+        code = session.run(lambda ring: run_cycles(ring, session, Limits))
     finally:
         server.stdin.close()
         server.wait()
     if session.stopped:
-        say("interrupted; bin/run-cycle --demo goes on where it stopped", sys.stderr)
+        say("interrupted; bin/run-cycle --demo resumes it", sys.stderr)
         return EX_TEMPFAIL
-    tell(session, folder, crawl, time.monotonic() - began)
+    print_result(session, folder, crawl, time.monotonic() - began)
     return code
 
 
 def hold_folder(folder: Path) -> None:
-    """Keeps other demonstrations out of the folder until this process ends: they would start the same web on its port."""
+    """Keeps other demonstrations out of the folder until this process ends: they would start the web on its port."""
     try:
         fcntl.flock(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -109,9 +108,9 @@ def hold_folder(folder: Path) -> None:
 
 
 def start_web(state: Path) -> subprocess.Popen:
-    """Synthweb on the port that this demonstration had before, or on a free one; it ends when we do."""
+    """Starts synthweb on the port that this demonstration had before, or on a free one; it ends with this process."""
     ready, kept_port = state / "ready.json", state / "port"
-    port = int(kept_port.read_text()) if kept_port.exists() else 0  # the URLs of a demonstration that goes on name it
+    port = int(kept_port.read_text()) if kept_port.exists() else 0  # URLs of a resumed demonstration contain it
     ready.unlink(missing_ok=True)
     command = [
         sys.executable,
@@ -129,48 +128,51 @@ def start_web(state: Path) -> subprocess.Popen:
         str(state),
         "--until-eof",
     ]
-    said = state / "said.txt"
-    with open(said, "w") as errors:
+    errors_file = state / "said.txt"
+    with open(errors_file, "w") as errors:
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=errors, start_new_session=True)
     deadline = time.monotonic() + READY_WITHIN_S
     while not ready.exists():
         if server.poll() is not None or time.monotonic() > deadline:
             server.kill()
             server.wait()
-            raise TryLater(f"the demonstration's web did not start: {said.read_text().strip() or 'it says nothing'}")
+            raise TryLater(
+                f"the demonstration's web did not start: {errors_file.read_text().strip() or 'it printed nothing'}"
+            )
         time.sleep(0.02)
     kept_port.write_text(str(json.loads(ready.read_bytes())["port"]))
     return server
 
 
-def tell(session: Session, folder: Path, crawl: Path, seconds: float) -> None:
+def print_result(session: Session, folder: Path, crawl: Path, seconds: float) -> None:
     if session.quiet:
         return
     log = replay(crawl, session.crawl.blocks_first)
     print(f"\n{session.word}")
-    cycles = [entry.cycle for entry in log.entries if entry and entry.kind == CRAWL]
+    cycles = [entry.cycle for entry in log.entries if entry and KINDS[entry.kind].fetches]
     if not cycles:
         return
     counts = {cycle: read_manifest(crawl / names.cycle(cycle) / names.FETCHER)["counts"] for cycle in cycles}
     total = {name: sum(count[name] for count in counts.values()) for name in ("answered", "bytes", "failed", "refused")}
     say(
-        f"{count(total['answered'], 'page')} ({size(total['bytes'])}) in {count(len(cycles), 'cycle')}, {count(total['failed'], 'failed attempt')}, "
-        f"{total['refused']:,} refused by robots.txt; {count(log.blocks, 'block')}, {count(log.length, 'commit')}; "
-        f"this run: {count(session.display.tally.cycles, 'cycle')}, {duration(seconds)}"
+        f"{count(total['answered'], 'page')} ({size(total['bytes'])}) in {count(len(cycles), 'cycle')}, "
+        f"{count(total['failed'], 'failed attempt')}, {total['refused']:,} refused by robots.txt; "
+        f"{count(log.blocks, 'block')}, {count(log.length, 'commit')}; "
+        f"this run: {count(session.display.counts.cycles, 'cycle')}, {duration(seconds)}"
     )
     print(f"(remove {folder}/ to begin anew)")
     richest = crawl / names.cycle(max(cycles, key=lambda cycle: counts[cycle]["answered"]))
-    places = {
+    files = {
         crawl / names.LOG: "one small file per commit: the only truth",
         richest / names.FETCHER: "pages, as WARC records",
         richest / names.EXTRACTOR: "tables of URLs, metadata and links, as Parquet",
         crawl / names.GENERATIONS: "every known URL, by block",
         folder / "web" / "access.jsonl": "what the web's own servers saw",
     }
-    width = max(len(str(place)) for place in places)
+    width = max(len(str(path)) for path in files)
     print("\nwhat lies where")
-    for place, meaning in places.items():
-        print(f"  {str(place):<{width}}  {meaning}")
+    for path, meaning in files.items():
+        print(f"  {str(path):<{width}}  {meaning}")
     print(f"""
 try next
   bin/status --crawl {crawl}

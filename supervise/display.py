@@ -1,4 +1,4 @@
-"""What a person sees while the ring turns: a live view on a terminal, a line now and then without one."""
+"""What a person sees during a run: a live view on a terminal; elsewhere a line now and then."""
 
 import sys
 import time
@@ -11,11 +11,11 @@ from rich.text import Text
 from contract import names
 from contract.config import Config
 from contract.crawl_config import encode_value, find_differences
-from contract.plan import CRAWL, SEED
+from contract.log import KINDS, SEED
 from contract.terminal import beneath, make_plain
 from contract.units import count, duration, moment, size
 from supervise.deaths import name_exit
-from supervise.run_counts import Tally
+from supervise.run_counts import RunCounts
 
 LINE_EVERY_S = 10.0
 VERBS = {
@@ -27,15 +27,15 @@ VERBS = {
 
 
 class Display:
-    """Takes the events of the ring and the progress of its stages."""
+    """Shows the events of the ring and the progress of its stages."""
 
     def __init__(self, quiet: bool, config: Config):
         self._config = config  # of this run
-        self.tally = Tally()
+        self.counts = RunCounts()
         self._quiet = quiet
-        # Lines are broken at the width of a terminal, and only there.
+        # Lines wrap at the width of a terminal, and only there.
         self._console = Console(file=beneath(sys.stderr), highlight=False, soft_wrap=not sys.stderr.isatty())
-        self._began = self._told_at = time.monotonic()
+        self._began = self._printed_at = time.monotonic()
         self._plan = None
         self._stage = "starting"
         self._stage_began = self._began
@@ -43,7 +43,7 @@ class Display:
         self.memory_bytes = lambda: 0  # of the stage that runs
         self._live = None
         if sys.stderr.isatty() and not quiet:
-            # Not through rich: whatever else is printed meanwhile must pass the guard of the terminal.
+            # No redirection: what else is printed meanwhile must pass through the guard of contract/terminal.py.
             self._live = Live(
                 console=self._console,
                 get_renderable=self._render,
@@ -62,22 +62,23 @@ class Display:
         if self._live:
             self._live.stop()
 
-    def tell(self, event: str, **facts) -> None:
+    def report(self, event: str, **facts) -> None:
+        """Shows an event of the ring: calls the method `_on_EVENT` with its facts."""
         getattr(self, f"_on_{event}")(**facts)
 
     def progress(self, figures: dict) -> None:
         self._figures = figures
         if self._live:
-            self._live.refresh()  # a stage may be over before the view is drawn again by itself
-        elif time.monotonic() - self._told_at >= LINE_EVERY_S:
+            self._live.refresh()  # a short stage may end before the next regular refresh
+        elif time.monotonic() - self._printed_at >= LINE_EVERY_S:
             self._say(f"{self._where()}: {self._figures_text()}")
 
     def line(self, text: str) -> None:
-        """A line of a stage's standard error: always shown, it is a warning or an error."""
+        """Prints a warning or an error, such as a line of a stage's standard error; --quiet does not suppress it."""
         self._console.print(Text(make_plain(text)))
 
     def _say(self, text: str) -> None:
-        self._told_at = time.monotonic()
+        self._printed_at = time.monotonic()
         if not self._quiet:
             self._console.print(Text(make_plain(text)))
 
@@ -86,7 +87,7 @@ class Display:
 
     def _on_resume(self, plan) -> None:
         self._plan, self._figures = plan, {}
-        self._say(f"cycle {plan.cycle} ({plan.kind}) was interrupted: going on with it")
+        self._say(f"cycle {plan.cycle} ({plan.kind}) was interrupted: resuming it")
         for difference in find_differences(self._config, plan.config):
             self._say(
                 f"cycle {plan.cycle} keeps its plan's {difference.name} = {encode_value(difference.after)} "
@@ -98,8 +99,8 @@ class Display:
         self._stage_began = time.monotonic()
 
     def _on_sleep(self, until_ms: int | None) -> None:
-        """Told every few seconds while it lasts; said once."""
-        due = "until seeds come" if until_ms is None else f"until {moment(until_ms)}"
+        """Reported every few seconds while it lasts; printed once."""
+        due = "until seeds arrive" if until_ms is None else f"until {moment(until_ms)}"
         if self._stage != f"nothing is due {due}":
             self._plan, self._figures, self._stage = None, {}, f"nothing is due {due}"
             self._say(self._stage)
@@ -115,32 +116,34 @@ class Display:
 
     def _on_held(self, plan, reason: str) -> None:
         self.line(
-            f"cycle {plan.cycle} of block {plan.block} is held for the rest of this run: {reason}; other blocks go on"
+            f"cycle {plan.cycle} of block {plan.block} is held for the rest of this run: {reason}; others continue"
         )
 
-    def _on_held_up(self, plan) -> None:
-        self.line(f"cycle {plan.cycle} of block {plan.block} is held up by a damaged file; other blocks go on")
+    def _on_damaged(self, plan) -> None:
+        self.line(f"cycle {plan.cycle} of block {plan.block} cannot continue, a file is damaged; other blocks continue")
 
     def _on_abandoned(self, plan, reason: str) -> None:
         self.line(f"cycle {plan.cycle} abandoned, no URL is charged: {reason}")
 
-    def _on_committed(self, plan, report: dict) -> None:
-        self.tally.add(plan.kind, report)
-        merged = report.get(names.VERIFIER, {})
-        if plan.kind == CRAWL:
-            fetched = report[names.FETCHER]
+    def _on_committed(self, plan, counts: dict) -> None:
+        self.counts.add(counts)
+        merged = counts.get(names.VERIFIER, {})
+        if KINDS[plan.kind].fetches:
+            fetched = counts[names.FETCHER]
             self._say(
-                f"cycle {plan.cycle} block {plan.block}/{plan.blocks}: {count(fetched['answered'], 'page')}, {size(fetched['bytes'])}, "
-                f"{fetched['failed']:,} failed, {fetched['refused']:,} refused, {fetched['not_reached']:,} not reached; "
-                f"{count(merged['new'], 'new URL')}, {merged['waiting']:,} waiting in the block"
+                f"cycle {plan.cycle} block {plan.block}/{plan.blocks}: {count(fetched['answered'], 'page')}, "
+                f"{size(fetched['bytes'])}, {fetched['failed']:,} failed, {fetched['refused']:,} refused, "
+                f"{fetched['not_reached']:,} not reached; {count(merged['new'], 'new URL')}, "
+                f"{merged['waiting']:,} waiting in the block"
             )
-        elif plan.kind == "grow":
+        elif KINDS[plan.kind].splits:
             self._say(f"block {plan.block} split in two: {count(plan.blocks + 1, 'block')}")
 
     def _where(self) -> str:
         if self._plan is None:
             return self._stage
-        return f"cycle {self._plan.cycle} block {self._plan.block}/{self._plan.blocks} {VERBS.get(self._stage, self._stage)}"
+        verb = VERBS.get(self._stage, self._stage)
+        return f"cycle {self._plan.cycle} block {self._plan.block}/{self._plan.blocks} {verb}"
 
     def _figures_text(self) -> str:
         figures = self._figures
@@ -162,13 +165,13 @@ class Display:
 
     def _render(self):
         seconds = time.monotonic() - self._began
-        tally = self.tally
+        run = self.counts
         table = Table.grid(padding=(0, 2))
         now = f"{self._where()}  {self._figures_text()}  [{size(self.memory_bytes())} of memory]"
         table.add_row("now", Text(make_plain(now)))
         table.add_row(
             "run",
-            f"{count(tally.cycles, 'cycle')}, {count(tally.answered, 'page')}, {tally.answered / max(seconds, 1):.0f}/s, "
-            f"{size(tally.bytes)}, {tally.failed:,} failed, {tally.refused:,} refused, {duration(round(seconds))}",
+            f"{count(run.cycles, 'cycle')}, {count(run.answered, 'page')}, {run.answered / max(seconds, 1):.0f}/s, "
+            f"{size(run.bytes)}, {run.failed:,} failed, {run.refused:,} refused, {duration(round(seconds))}",
         )
         return Group(table)

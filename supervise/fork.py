@@ -1,19 +1,21 @@
-"""fork: makes a second crawl folder that goes on from any kept commit of a crawl.
+"""fork: makes a second crawl folder that continues from any kept commit of a crawl.
 
   bin/fork [--crawl DIR] NEWDIR              from the last kept commit
   bin/fork [--crawl DIR] --at COMMIT NEWDIR  as the crawl was right after that commit
-  bin/fork [--crawl DIR] --list              the commits that can be forked at, and when they were
+  bin/fork [--crawl DIR] --list              the commits that can be forked at, and when they were planned
 
-COMMIT is the number of an entry of the log, as in log/00000017.json and `bin/show log`; it is the last
-one that the new crawl has. A commit can be forked at while every generation that was live then, its
-text, and the AUX that it had not yet absorbed are there: [blocks] keep_generations keeps more of them.
-Commits before the first generation can always be forked at, for seeds are kept: that is the crawl begun anew.
+COMMIT is the number of a log entry, as in log/00000017.json and `bin/show log`. It is the last entry
+of the new crawl. A commit can be forked at while the crawl still has every generation that was live then,
+its text, and the AUX that it had not yet absorbed; a larger [blocks] keep_generations keeps more.
+Seeds are always kept, so commits before the first generation can always be forked at: the new crawl then
+starts from the seeds.
 
 The new crawl has its own crawl id and the same keys. It has the pages and tables of all cycles up to
-that commit, and the crawl's configuration; cycles that are still open, seeds that wait in inbox/, the
-lock and the politeness slots stay behind. Files are hard links where that is possible, for nothing published is ever written again,
-else copies whose checksums are verified. The crawl may be running: no lock is taken. NEWDIR appears
-whole or not at all; what a killed fork left beside it is cleared by the next one to the same NEWDIR.
+that commit, and the crawl's configuration. It does not get open cycles, seeds that wait in inbox/, the
+lock and the politeness slots. Files are hard links where that is possible, because no published file is
+ever changed; otherwise they are copies with verified checksums. The crawl may be running: no lock is
+taken. NEWDIR appears whole or not at all. What a killed fork left beside NEWDIR is removed by the next
+fork to the same NEWDIR.
 
 Example: bin/fork --crawl demo/crawl /tmp/other && bin/check --crawl /tmp/other
 """
@@ -53,7 +55,7 @@ from supervise.crawl_state import now_ms
 from supervise.retention import Position, Retention, look_at_positions, planned_at_ms, read_entries, state_after
 
 NAME = "fork"
-# Where a second name cannot be given: other file system, none with links, somebody else's file, a file of too many names.
+# No hard link possible: another file system, one without links, a file of another user, or a file with too many links.
 NO_LINK = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
@@ -71,7 +73,7 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="list the commits that can be forked at")
     arguments = parser.parse_args()
     if arguments.list == (arguments.target is not None):
-        raise Usage("give NEWDIR or --list, one of them")
+        raise Usage("give either NEWDIR or --list")
     crawl = open_folder(arguments.crawl)
     entries, wrong = read_entries(crawl.path)
     if arguments.list:
@@ -94,7 +96,8 @@ def main() -> None:
         sync_folders(aside)
         rename_over(aside, target)
     say(
-        f"{arguments.target}: a crawl of {count(at + 1, 'commit')}; {count(fork.linked, 'file')} linked, {fork.copied:,} copied ({size(fork.copied_bytes)})"
+        f"{arguments.target}: a crawl of {count(at + 1, 'commit')}; {count(fork.linked, 'file')} linked, "
+        f"{fork.copied:,} copied ({size(fork.copied_bytes)})"
     )
     print(f"next: bin/check --crawl {arguments.target}\n      bin/crawl --crawl {arguments.target}")
 
@@ -112,25 +115,24 @@ def print_positions(crawl: CrawlFolder, positions: list[Position]) -> None:
         )
         say(f"commit {position.number:8d}  planned {planned:23s}  {count(position.blocks, 'block')}  {what}")
     lacking = [position for position in positions if position.lack]
-    say(
-        f"{len(kept):,} of {count(len(positions), 'commit')} can be forked at"
-        + (
-            ""
-            if not lacking
-            else f"; the last that cannot is {lacking[-1].number}: {lacking[-1].lack}. [blocks] keep_generations keeps more from now on"
-        )
+    why_not = (
+        f"; the last that cannot is {lacking[-1].number}: {lacking[-1].lack}. "
+        "A larger [blocks] keep_generations keeps more from now on"
+        if lacking
+        else ""
     )
+    say(f"{len(kept):,} of {count(len(positions), 'commit')} can be forked at{why_not}")
 
 
 def last_kept(crawl: CrawlFolder, entries: list[Entry]) -> int:
-    """The last commit, or where that cannot be forked at, which is said, the last that can; the last one where none can."""
+    """The last commit that can be forked at; the last of all where none can. Says so if it is not the last of all."""
     last = len(entries) - 1
     lack = Retention(crawl.path).lack_of(state_after(crawl, entries))
     if not lack:
         return last
     kept = [position.number for position in look_at_positions(crawl, entries) if not position.lack]
     if kept:
-        say(f"{NAME}: commit {last} cannot be forked at, {lack}; taking commit {kept[-1]}", sys.stderr)
+        say(f"{NAME}: commit {last} cannot be forked at: {lack}; taking commit {kept[-1]}", sys.stderr)
     return kept[-1] if kept else last
 
 
@@ -144,7 +146,7 @@ def require_kept(crawl: CrawlFolder, entries: list[Entry], at: int) -> None:
 
 
 class Fork:
-    """One making of a fork, with what it took."""
+    """Makes one fork, and counts the files that it took."""
 
     def __init__(self, crawl: CrawlFolder, entries: list[Entry]):
         self._crawl = crawl
@@ -153,27 +155,28 @@ class Fork:
         self.linked = self.copied = self.copied_bytes = 0
 
     def make(self, aside: Path, at: int) -> None:
-        """Fills the folder; crawl.json comes last, so that what it describes is there."""
+        """Fills the folder; crawl.json comes last, after all that it describes."""
         self._aside = aside
         for folder in (names.LOG, names.INBOX, names.CYCLES, names.TEXT, names.CORRUPT):
             (aside / folder).mkdir(parents=True)
         try:
-            self._take_generations()  # first: a run that works there may be about to delete them
+            self._take_generations()  # first: a run may be about to delete them
             self._take_cycles()
         except FileNotFoundError as error:
             raise TryLater(
-                f"{error.filename} was there and is gone: a run works in {self._crawl.path} and deleted it; try again, with a later commit"
+                f"{error.filename} was there and is gone: a run in {self._crawl.path} has deleted it; "
+                "try again, with a later commit"
             ) from None
         for position in range(self._log.length):
             self._take(Path(names.LOG) / names.log_entry(position))
         put_if_absent(aside / names.SUFFIX_LIST, self._crawl.suffix_list)
         if (self._crawl.path / names.DICTIONARY).exists():  # small, and named by no manifest: a copy
             put_if_absent(aside / names.DICTIONARY, (self._crawl.path / names.DICTIONARY).read_bytes())
-        # Not its bytes: a path in it may begin at the crawl's folder.
+        # Written anew, because a path in it may be relative to the crawl folder.
         write_crawl_config(aside, read_crawl_config(self._crawl.path))
         self._take_notes()
         put_if_absent(
-            aside / names.CRAWL,
+            aside / names.CRAWL_FILE,
             encode_json(
                 {
                     "format": FORMAT,
@@ -188,7 +191,7 @@ class Fork:
         )
 
     def _take_generations(self) -> None:
-        """Those that are live, without fail, and superseded ones that are still there."""
+        """Takes all live generations, and superseded ones that are still there."""
         for entry in self._log.entries:
             for block, number in (entry.generations if entry else {}).items():
                 if number is None:
@@ -200,52 +203,54 @@ class Fork:
                         raise
                     shutil.rmtree(self._aside / names.generation(block, number), ignore_errors=True)
 
-    def _take_generation(self, place: Path) -> None:
-        manifest = read_generation_manifest(self._crawl.path / place)
+    def _take_generation(self, relative: Path) -> None:
+        manifest = read_generation_manifest(self._crawl.path / relative)
         for name, about in manifest["texts"].items():
             if not (self._aside / names.TEXT / name).exists():
                 self._take(Path(names.TEXT) / name, about)
         for name, about in manifest["files"].items():
-            self._take(place / name, about)
-        self._take(place / names.MANIFEST)
+            self._take(relative / name, about)
+        self._take(relative / names.MANIFEST)
 
     def _take_cycles(self) -> None:
-        """Cycles of entries in force, with the files that their manifests name and that are kept."""
+        """Takes the cycles of entries in force, with the files that their manifests name and that are kept."""
         needed = set(Retention(self._crawl.path).pending(self._log))
         for cycle in sorted(self._log.cycles):
-            place = Path(names.cycle(cycle))
+            relative = Path(names.cycle(cycle))
             for name in (names.PLAN, names.VERIFIER_PLAN):
-                self._take_if_there(place / name)
+                self._take_if_there(relative / name)
             for stage in names.STAGES:
                 try:
-                    manifest = read_manifest(self._crawl.path / place / stage)
+                    manifest = read_manifest(self._crawl.path / relative / stage)
                 except FileNotFoundError:
                     continue
                 for name, about in manifest["files"].items():
-                    take = self._take if place / stage / name in needed else self._take_if_there
-                    take(place / stage / name, about)
-                self._take(place / stage / names.MANIFEST)
+                    take = self._take if relative / stage / name in needed else self._take_if_there
+                    take(relative / stage / name, about)
+                self._take(relative / stage / names.MANIFEST)
 
     def _take_notes(self) -> None:
-        """What was set aside as damaged is missing here too, and is to be known as such."""
+        """Notes the files that were set aside as damaged: the fork lacks them too."""
         for note in notes_of_damage(self._crawl.path):
             path = self._aside / note["path"]
             if path.parent.is_dir() and not path.exists():
                 set_aside(self._aside, path, note["reason"])
 
-    def _take_if_there(self, place: Path, about: dict | None = None) -> None:
+    def _take_if_there(self, relative: Path, about: dict | None = None) -> None:
         try:
-            self._take(place, about)
+            self._take(relative, about)
         except FileNotFoundError:
             pass
 
-    def _take(self, place: Path, about: dict | None = None) -> None:
-        """Links or copies one file; `about` is what a manifest says of it, none for JSON, which has its own check."""
-        source, target = self._crawl.path / place, self._aside / place
+    def _take(self, relative: Path, about: dict | None = None) -> None:
+        """Links or copies one file. `about`: its description in a manifest; none for JSON, which has its own check."""
+        source, target = self._crawl.path / relative, self._aside / relative
         if os.path.islink(source):
             source = source.resolve()
         if about and source.stat().st_size != about["bytes"]:
-            raise Damaged(self._crawl.path / place, f"expected {about['bytes']} bytes, found {source.stat().st_size}")
+            raise Damaged(
+                self._crawl.path / relative, f"expected {about['bytes']} bytes, found {source.stat().st_size}"
+            )
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             os.link(source, target)
@@ -269,7 +274,7 @@ class Fork:
 
 @contextmanager
 def folder_aside(crawl: CrawlFolder, target: Path):
-    """An empty folder beside the target, held by this process alone; removed where the fork fails."""
+    """An empty folder beside the target, locked by this process; removed if the fork fails."""
     expect_new(crawl, target)
     aside = target.with_name(f"{ASIDE}{NAME}-{target.name}")
     try:
@@ -297,16 +302,16 @@ def folder_aside(crawl: CrawlFolder, target: Path):
 
 def expect_new(crawl: CrawlFolder, target: Path) -> None:
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise Usage(f"{target} is there already and is not empty: name an empty or a new folder")
+        raise Usage(f"{target} exists and is not empty: name an empty or a new folder")
     if os.path.ismount(target):
         raise Usage(f"{target} is where a file system is mounted: name a new folder below it")
-    within = [folder for folder in target.parents if (folder / names.CRAWL).exists()]
+    within = [folder for folder in target.parents if (folder / names.CRAWL_FILE).exists()]
     if within:
         raise Usage(f"{target} is inside the crawl folder {within[0]}: name a folder outside of it")
 
 
 def sync_folders(root: Path) -> None:
-    """All names that were given survive a power cut before the root itself gets its own."""
+    """Makes all files durable in their folders before the root gets its name."""
     for folder, _, _ in os.walk(root, topdown=False):
         sync_folder(Path(folder))
 
@@ -318,7 +323,7 @@ def rename_over(aside: Path, target: Path) -> None:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
             raise
         raise Usage(
-            f"{target} was made by somebody else meanwhile and is not empty: name an empty or a new folder"
+            f"{target} was made by another process meanwhile and is not empty: name an empty or a new folder"
         ) from None
     sync_folder(target.parent)
 

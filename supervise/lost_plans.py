@@ -1,7 +1,7 @@
-"""A cycle whose plan.json is lost or damaged: its work goes to corrupt/ and its id is used up, so that neither is lost silently.
+"""A cycle whose plan.json is lost or damaged: its files go to corrupt/, and its id is not used again.
 
-The entry comes first: a crash in between leaves a folder that the next start recognises, for its entry is an abandon
-and its plan is missing.
+The abandon entry comes first. After a crash in between, the next start recognises the folder by that entry and by the
+missing plan.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ from supervise.crawl_state import CrawlState
 
 
 def set_cycle_aside(crawl_state: CrawlState, cycle: int, reason: str) -> Path | None:
-    """Moves the folder of a cycle without a readable plan, and what it made of a generation, to corrupt/; returns where to."""
+    """Moves the folder of a cycle without a readable plan to corrupt/, with any generation that it made."""
     if cycle not in crawl_state.log.cycles:
         commit(crawl_state.path, Entry(ABANDON, cycle, crawl_state.log.blocks, reason=reason))
         crawl_state.refresh()

@@ -1,22 +1,22 @@
-"""reconsider: takes back what a crawl decided about URLs and servers, so that they are asked again.
+"""reconsider: takes back what a crawl decided about URLs and servers, so that it requests them again.
 
   bin/reconsider [--crawl DIR] URL...           these URLs
   bin/reconsider --server www.example.br        a server, or all servers of a host
   bin/reconsider --domain example.br            all servers of a registered domain
-  bin/reconsider --given-up                     what was given up, URLs and servers
-  bin/reconsider --refused                      what robots.txt or a rule refused
+  bin/reconsider --given-up                     URLs and servers that were given up
+  bin/reconsider --refused                      URLs that robots.txt or a rule refused
   bin/reconsider --backed-off                   servers that wait because they failed
   bin/reconsider --reason connection_refused    URLs and failing servers whose last failure has this reason
 
 --server and --domain limit the options below them: --domain example.br --refused takes back the refusals
-of that domain. Several of the options below add up. Without one of them, everything of the server or domain is
-reconsidered. --server, --domain and --reason may be repeated.
+of that domain. Several of the options below add up. Without any of them, all decisions about the server or
+domain are taken back. --server, --domain and --reason may be repeated.
 
-A URL that is reconsidered waits again and has no failed attempts; its server has no failures and is due at once,
-except for the time that it asked for itself, and its robots.txt is asked again. A server that is
-reconsidered takes the URLs with it that were given up. Collected URLs stay collected. The decision waits in
-inbox/ like seeds, so a running crawl need not be stopped; each block absorbs it in its next turn.
-Rules still hold: a URL that robots.txt or [scope] refuses today is refused again.
+A reconsidered URL waits again and has no failed attempts. Its server has no failures and is due at once,
+unless it asked for a later time itself; its robots.txt is requested again. A reconsidered server takes
+along its URLs that were given up. Collected URLs stay collected. The decision waits in inbox/ like
+seeds, so a running crawl need not be stopped; each block absorbs it in its next cycle. Rules still hold:
+a URL that robots.txt or [scope] refuses today is refused again.
 
 Example: bin/reconsider --crawl brazil --domain example.br --given-up
 """
@@ -49,7 +49,7 @@ from supervise.crawl_state import now_ms
 from supervise.selection import Selection, Wanted
 
 NAME = "reconsider"
-LOOKS = 3  # a run may delete a generation while it is read: then the log has a newer one
+LOOKS = 3  # a run may delete a generation while it is read; the log then names a newer one
 
 
 def main() -> int:
@@ -75,7 +75,8 @@ def main() -> int:
         print("nothing to reconsider")
         return EX_DATAERR if selection.notes else 0
     say(
-        f"{count(selection.urls, 'URL')} and {count(selection.servers, 'server')} left in {path}; the next turn of each block takes them in\n"
+        f"{count(selection.urls, 'URL')} and {count(selection.servers, 'server')} left in {path}; "
+        f"each block absorbs them in its next cycle\n"
         f"next: bin/run-cycle --crawl {shlex.quote(str(crawl.path))}"
     )
     return 0
@@ -115,7 +116,7 @@ def read_host(text: str) -> str:
 
 
 def select(crawl: CrawlFolder, wanted: Wanted) -> tuple[Path | None, Selection]:
-    """Leaves the decision in inbox/; returns its path, none where it is empty, and what was selected."""
+    """Writes the decision to inbox/; returns its path, none where it is empty, and what was selected."""
     for _ in range(LOOKS):
         log = replay(crawl.path, crawl.blocks_first)
         selection = Selection(crawl, log, wanted, now_ms())
@@ -125,11 +126,11 @@ def select(crawl: CrawlFolder, wanted: Wanted) -> tuple[Path | None, Selection]:
             if replay(crawl.path, crawl.blocks_first).length == log.length:
                 raise
             failure = error
-    raise TryLater(f"{failure}: a run changes the crawl while it is read; try again")
+    raise TryLater(f"{failure}: a run changed the crawl while it was read; try again")
 
 
 def leave(crawl: Path, selection: Selection) -> Path | None:
-    """By rename, so that whoever looks into inbox/ finds whole files only."""
+    """Writes by rename, so that readers of inbox/ find whole files only."""
     folder = crawl / names.INBOX
     make_folder(folder)
     name = f"{time.time_ns()}-{secrets.token_hex(4)}{DECISION_SUFFIX}"

@@ -1,20 +1,19 @@
-"""The configuration of a run: the crawl's own, which --config replaces, with --set on top for this run only."""
+"""The configuration of a run: that of the crawl, or that of --config, which replaces it; --set on top for this run."""
 
 import sys
 from pathlib import Path
 
-from contract import config as configuration
-from contract import names
+from contract import config_file, names
 from contract.command import Parser, add_configuration
 from contract.config import Config, require_contact
 from contract.crawl_config import encode_value, find_differences, read_crawl_config, write_crawl_config
 from contract.crawl_folder import CrawlFolder
 from contract.errors import BadConfiguration, Usage
 from contract.lines import say
-from contract.log import CRAWL, replay
+from contract.log import KINDS, replay
 from contract.plan import newest_plan
 
-# What site owners notice, or what makes the pages of one crawl hard to compare.
+# Site owners notice these keys, or a change makes the pages of one crawl hard to compare.
 GRAVE_SECTIONS = ("scope.", "url.")
 GRAVE = ("fetcher.contact", "fetcher.delay_s", "fetcher.delay_scope", "fetcher.delay_response_factor")
 
@@ -22,12 +21,12 @@ GRAVE = ("fetcher.contact", "fetcher.delay_s", "fetcher.delay_scope", "fetcher.d
 def add_replacement(parser: Parser) -> None:
     add_configuration(parser)
     parser.add_argument(
-        "--yes", action="store_true", help="let --config change scope, contact or delay of a crawl that has pages"
+        "--yes", action="store_true", help="let --config change the scope, contact or delay of a crawl that has pages"
     )
 
 
 def settle(crawl: CrawlFolder, arguments) -> Config:
-    """The configuration of a run that holds the crawl's lock; that of --config becomes the crawl's own."""
+    """The configuration of a run that holds the crawl's lock. That of --config is stored in the crawl folder."""
     own, config = (read_configuration(crawl, arguments.config, overrides) for overrides in ([], arguments.set))
     require_contact(config.fetcher)
     if arguments.config is not None:
@@ -39,7 +38,7 @@ def settle(crawl: CrawlFolder, arguments) -> Config:
 
 
 def read_configuration(crawl: CrawlFolder, file: Path | None, overrides: list[str]) -> Config:
-    return configuration.load(file, overrides) if file else read_crawl_config(crawl.path, overrides)
+    return config_file.load(file, overrides) if file else read_crawl_config(crawl.path, overrides)
 
 
 def replace_configuration(crawl: CrawlFolder, config: Config, arguments) -> None:
@@ -65,14 +64,15 @@ def replace_configuration(crawl: CrawlFolder, config: Config, arguments) -> None
 
 
 def has_pages(crawl: CrawlFolder) -> bool:
-    return any(entry and entry.kind == CRAWL for entry in replay(crawl.path, crawl.blocks_first).entries)
+    entries = replay(crawl.path, crawl.blocks_first).entries
+    return any(entry and KINDS[entry.kind].fetches for entry in entries)
 
 
 def confirm(grave: list[str], arguments) -> None:
     """Usage unless a person at a terminal agrees."""
     what = f"{arguments.config} changes {', '.join(grave)} of a crawl that has pages"
     if arguments.quiet or sys.stdin is None or not sys.stdin.isatty():
-        raise Usage(f"{what}: add --yes if that is meant; nothing was changed")
+        raise Usage(f"{what}: add --yes to confirm; nothing was changed")
     say(f"{what}.", sys.stderr)
     print("Replace its configuration? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):

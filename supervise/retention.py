@@ -1,15 +1,14 @@
-"""Which positions of the log are kept: those whose every file that a crawl goes on from is still there."""
+"""Which positions of the log are kept: those for which every file that a crawl needs to continue is still there."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from contract import names
-from contract.aux_rows import may_hold
-from contract.blocks import interval
 from contract.crawl_folder import CrawlFolder
 from contract.generation import read_generation_manifest
-from contract.log import WITH_ROWS, Entry, State, read_entry
+from contract.log import Entry, State, read_entry
+from contract.pending import find_pending, live_absorber
 from storage.errors import Damaged, UnknownFormat
 from storage.publish import read_json, read_manifest
 
@@ -18,11 +17,11 @@ class Position(NamedTuple):
     number: int  # of the last entry that counts
     entry: Entry | None  # none where it is void
     blocks: int
-    lack: str  # what is not there any more; empty where the position is kept
+    lack: str  # the first file that is gone, as words; empty where the position is kept
 
 
 def read_entries(crawl: Path) -> tuple[list[Entry], Damaged | UnknownFormat | None]:
-    """The entries of the log up to the first that cannot be read, and what is wrong with that one."""
+    """The entries of the log up to the first unreadable one, and what is wrong with that one."""
     entries: list[Entry] = []
     for number in names.numbered(crawl / names.LOG, ".json"):
         try:
@@ -44,7 +43,7 @@ def state_after(crawl: CrawlFolder, entries: list[Entry]) -> State:
 
 
 class Retention:
-    """What of a crawl's generations and AUX is there; each manifest is read once."""
+    """Which generations and AUX of a crawl still exist; each manifest is read once."""
 
     def __init__(self, crawl: Path):
         self._crawl = crawl
@@ -52,7 +51,7 @@ class Retention:
         self._aux: dict[int, dict | None] = {}
 
     def lack_of(self, state: State) -> str:
-        """The first thing that the state needs and that is not there, as words; empty where all is."""
+        """The first file that the state needs and that is gone, as words; empty where all exist."""
         live = [(block, number) for block in range(state.blocks) if (number := state.generation(block)) is not None]
         for block, number in live:
             if lack := self._lack_of_generation(block, number):
@@ -63,32 +62,31 @@ class Retention:
         return ""
 
     def pending(self, state: State) -> Iterator[Path]:
-        """The tables, by their path in the crawl folder, with rows that a block has not absorbed."""
+        """The tables that wait for a block, by their path in the crawl folder."""
         for block in range(state.blocks):
-            low, high = interval(block, state.blocks)
-            for entry in state.entries[state.seen.get(block, 0) :]:
-                if entry is not None and entry.kind in WITH_ROWS and may_hold(self._summary(entry.cycle), low, high):
-                    yield Path(names.cycle(entry.cycle)) / names.VERIFIER / entry.rows_file
+            for entry, _ in find_pending(state, live_absorber(state, block), self._summary):
+                yield Path(names.cycle(entry.cycle)) / names.VERIFIER / entry.rows_file
 
-    def _summary(self, cycle: int) -> dict | None:
-        if cycle not in self._aux:
-            self._aux[cycle] = read_manifest(self._crawl / names.cycle(cycle) / names.VERIFIER).get("aux")
-        return self._aux[cycle]
+    def _summary(self, entry: Entry) -> dict | None:
+        if entry.cycle not in self._aux:
+            folder = self._crawl / names.cycle(entry.cycle) / names.VERIFIER
+            self._aux[entry.cycle] = read_manifest(folder).get("aux")
+        return self._aux[entry.cycle]
 
     def _lack_of_generation(self, block: int, number: int) -> str:
         if (block, number) not in self._generations:
             self._generations[block, number] = self._look_at_generation(Path(names.generation(block, number)))
         return self._generations[block, number]
 
-    def _look_at_generation(self, place: Path) -> str:
+    def _look_at_generation(self, relative: Path) -> str:
         try:
-            manifest = read_generation_manifest(self._crawl / place)
+            manifest = read_generation_manifest(self._crawl / relative)
         except FileNotFoundError:
-            return f"generation {place} is gone"
+            return f"generation {relative} is gone"
         except Damaged as error:
             return str(error)
         files = [
-            *(place / name for name in manifest["files"]),
+            *(relative / name for name in manifest["files"]),
             *(Path(names.TEXT) / name for name in manifest["texts"]),
         ]
         missing = [path for path in files if not (self._crawl / path).exists()]

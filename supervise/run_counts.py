@@ -1,25 +1,24 @@
-"""What a run has done so far, added up from the manifests of the cycles that it committed."""
+"""What this run has done so far: sums over the manifests of the cycles that it committed."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from contract import names
 
 
 @dataclass
-class Tally:
-    cycles: int = 0
+class RunCounts:
+    cycles: int = 0  # that fetched
     answered: int = 0
     failed: int = 0
     refused: int = 0
     not_reached: int = 0
     bytes: int = 0
     new: int = 0
-    by_kind: dict[str, int] = field(default_factory=dict)
 
-    def add(self, kind: str, report: dict) -> None:
-        self.by_kind[kind] = self.by_kind.get(kind, 0) + 1
-        self.new += report.get(names.VERIFIER, {}).get("new", 0)
-        fetched = report.get(names.FETCHER)
+    def add(self, counts: dict) -> None:
+        """`counts` is by stage, of one cycle."""
+        self.new += counts.get(names.VERIFIER, {}).get("new", 0)
+        fetched = counts.get(names.FETCHER)
         if fetched:
             self.cycles += 1
             for name in ("answered", "failed", "refused", "not_reached", "bytes"):

@@ -1,18 +1,17 @@
-"""run-cycle: one turn of the ring: schedule, fetch, extract, verify.
+"""run-cycle: runs one cycle of the ring: schedule, fetch, extract, verify.
 
-  bin/run-cycle [--crawl DIR]        one turn, and what must come before it
+  bin/run-cycle [--crawl DIR]        one cycle, and what must come before it
   bin/run-cycle --demo               crawl a small web made for it, on this machine only
 
-A turn that was interrupted is gone on with, and that is the turn. Prints a word and exits 0 when
-nothing is due. From cron, --quiet prints errors only; while another run works on the same crawl
-folder it exits 75. --stop-after ends after one stage, so that the next can be run alone.
---drop-open gives up an interrupted cycle instead of resuming it: no URL is charged, its pages stay
-and bin/extractor reads them, and the next turn makes a new list.
+An interrupted cycle is resumed first and counts as this run's cycle. If nothing is due, the command
+says so and exits 0. From cron, use --quiet: it prints errors only. While another run works on the same
+crawl folder, the command exits 75. --stop-after ends after one stage; the next one can then be run alone.
+--drop-open abandons an interrupted cycle instead of resuming it: no URL is charged, its pages stay,
+bin/extractor reads them, and the next cycle of the block makes a new list.
 
-The crawl's configuration is the one that bin/seed stored in its folder. --config FILE replaces it
-from the next plan on and prints what differs; a change of scope, contact or delay of a crawl that has
-pages needs a yes, or --yes without a terminal. --set holds for this run only. A cycle that is open
-keeps the configuration of its plan.
+bin/seed stored the crawl's configuration in its folder. --config FILE replaces it from the next plan on
+and prints what differs. To change scope, contact or delay of a crawl that has pages, confirm at the
+terminal, or add --yes. --set holds for this run only. An open cycle keeps the configuration of its plan.
 
 Example: bin/seed --crawl mine --config mine.toml https://example.org/ && bin/run-cycle --crawl mine
 """
@@ -37,22 +36,22 @@ def main() -> int:
     parser = make_parser(NAME, __doc__)
     parser.add_argument("--demo", action="store_true", help="crawl the demonstration web to its end, below demo/")
     parser.add_argument("--quiet", action="store_true", help="print errors only")
-    parser.add_argument("--stop-after", choices=names.STAGES[:-1], help="end the turn after this stage; it stays open")
+    parser.add_argument("--stop-after", choices=names.STAGES[:-1], help="stop after this stage; the cycle stays open")
     parser.add_argument(
         "--drop-open",
         nargs="?",
         type=at_least(0),
         const=-1,
         metavar="ID",
-        help="give up an open cycle (the only one, or number ID), charging no URL, and end",
+        help="abandon an open cycle (the only one, or number ID) without charging any URL, then exit",
     )
     add_replacement(parser)
     arguments = parser.parse_args()
     if arguments.demo:
         if is_crawl_given(arguments) or arguments.config:
             raise Usage(
-                "--demo makes its own crawl folder below demo/, with its own configuration: leave --crawl and --config "
-                "out"
+                "--demo makes its own crawl folder below demo/, with its own configuration: give neither --crawl nor "
+                "--config"
             )
         return demo.run(arguments)
     try:
@@ -61,16 +60,16 @@ def main() -> int:
             code = session.run(lambda ring: drop_open(ring, arguments.drop_open))
             session.say(session.word)
             return code
-        code = session.run(lambda ring: one_turn(ring, arguments.stop_after))
+        code = session.run(lambda ring: one_cycle(ring, arguments.stop_after))
     except Locked:
         if arguments.quiet:
             return EX_TEMPFAIL
         raise
     if session.stopped:
-        say(f"{NAME}: interrupted; the same command goes on where it stopped", sys.stderr)
+        say(f"{NAME}: interrupted; the same command resumes the cycle", sys.stderr)
         return EX_TEMPFAIL
     session.say(session.word)
-    if session.display.tally.cycles:
+    if session.display.counts.cycles:
         session.summarise()
         session.suggest(f"bin/status --crawl {arguments.crawl}", f"bin/crawl{given(arguments)}")
     return code
@@ -80,14 +79,18 @@ async def drop_open(ring: Ring, cycle: int) -> str:
     return ring.drop(cycle if cycle >= 0 else None)
 
 
-async def one_turn(ring: Ring, stop_after: str | None) -> str:
+async def one_cycle(ring: Ring, stop_after: str | None) -> str:
     finished = await ring.start(stop_after)
     if finished is None:
-        finished = await ring.turn(stop_after)
+        finished = await ring.run_cycle(stop_after)
     if isinstance(finished, Sleep):
         return f"nothing is due before {moment(finished.until_ms)}"
     if isinstance(finished, Done):
-        return "nothing is waiting" if not finished.blocked else "nothing is waiting but in blocks that are held up"
+        return (
+            "nothing is waiting"
+            if not finished.blocked
+            else "nothing is waiting, except in blocks that are held or damaged"
+        )
     return f"cycle {finished} done"
 
 

@@ -1,17 +1,17 @@
 """seed: adds URLs to a crawl; makes the crawl folder where there is none.
 
   bin/seed [--crawl DIR] URL...            URLs as arguments
-  bin/seed [--crawl DIR] --file FILE       one URL a line
+  bin/seed [--crawl DIR] --file FILE       one URL per line
   bin/seed [--crawl DIR] < FILE            the same from standard input
 
-A line without a scheme gets http://. Blank lines and lines that start with # are passed over; each
-bad line is reported with its number, and the rest is taken. The URLs wait in inbox/ and the next
-turn of the ring takes them in; a running crawl need not be stopped. Seeds are fetched also where
-[scope] would not accept them as links.
+A line without a scheme gets http://. Blank lines and lines that start with # are skipped. Each bad line
+is reported with its number; all other lines are added. The URLs wait in inbox/ until the next cycle
+takes them in; a running crawl need not be stopped. Seeds are fetched even if [scope] would not accept
+them as links.
 
-A new crawl folder gets [blocks] first blocks, and remembers the configuration, that of --config with
---set on top, as configuration.toml: later commands use it. Where the folder is there already, --config
-and --set must agree with it; bin/run-cycle --config FILE replaces it.
+A new crawl folder gets [blocks] first blocks. It stores the configuration, that of --config with --set on
+top, as configuration.toml, and later commands use it. If the folder exists, --config and --set must agree
+with its configuration; bin/run-cycle --config FILE replaces it.
 
 Example: bin/seed --crawl brazil --config brazil.toml https://www.ufmg.br/ https://www.gov.br/
 """
@@ -22,10 +22,9 @@ import sys
 import time
 from pathlib import Path
 
-from contract import config as configuration
-from contract import names
+from contract import config_file, names
 from contract.command import add_configuration, given, make_parser, run
-from contract.config import Config
+from contract.config import Config, require_files
 from contract.crawl_config import find_differences, read_crawl_config
 from contract.crawl_folder import create
 from contract.errors import EX_DATAERR, Usage
@@ -44,9 +43,10 @@ def main() -> int:
     parser.add_argument("--file", type=Path, metavar="FILE", help="read URLs from this file")
     add_configuration(parser)
     arguments = parser.parse_args()
-    is_new = not (arguments.crawl / names.CRAWL).exists()
+    is_new = not (arguments.crawl / names.CRAWL_FILE).exists()
     if is_new or arguments.config:
-        config = configuration.load(arguments.config, arguments.set)
+        config = config_file.load(arguments.config, arguments.set)
+        require_files(config)
     else:
         config = read_crawl_config(arguments.crawl, arguments.set)
     if arguments.urls and arguments.file:
@@ -63,21 +63,21 @@ def main() -> int:
     crawl = create(arguments.crawl, config.blocks.first, config=config)
     expect_same(config, crawl.path)
     leave(crawl.path, urls)
-    passed_over = f" ({count(len(bad), 'bad line')} passed over)" if bad else ""
-    say(f"{count(len(urls), 'URL')} left in {crawl.path / names.INBOX}{passed_over}")
+    skipped = f" ({count(len(bad), 'bad line')} skipped)" if bad else ""
+    say(f"{count(len(urls), 'URL')} left in {crawl.path / names.INBOX}{skipped}")
     contact = "" if config.fetcher.contact else " --set fetcher.contact=https://your.site/crawler"
     print(f"next: bin/run-cycle{given(arguments, with_set=False)}{contact}")
     return 0
 
 
 def expect_same(config: Config, crawl: Path) -> None:
-    """Usage where the crawl remembers another configuration, which a run may be using now: no seed replaces it."""
+    """Usage where the crawl has another configuration: a run may be using it now, so bin/seed does not replace it."""
     differences = find_differences(read_crawl_config(crawl), config)
     if differences:
         raise Usage(
             f"{crawl} has a configuration of its own, and it differs: {'; '.join(map(str, differences))}. "
-            "Nothing was added: leave --config and --set out; bin/run-cycle --config FILE replaces the crawl's own, "
-            "--set there holds for one run"
+            "Nothing was added: give neither --config nor --set; bin/run-cycle --config FILE replaces the crawl's "
+            "configuration, and --set there holds for one run"
         )
 
 
@@ -100,7 +100,7 @@ def report(bad: list[Line]) -> None:
 
 
 def leave(crawl: Path, urls: list[str]) -> None:
-    """By rename, so that whoever looks into inbox/ finds whole files only."""
+    """Writes by rename, so that readers of inbox/ find whole files only."""
     make_folder(crawl / names.INBOX)
     name = f"{time.time_ns()}-{secrets.token_hex(4)}.txt"
     put(crawl / names.INBOX / name, "".join(f"{url}\n" for url in urls).encode())

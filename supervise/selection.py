@@ -1,4 +1,4 @@
-"""Which URLs and servers of a crawl an operator wants reconsidered, found in the live generations."""
+"""Finds the URLs and servers in the live generations that an operator wants reconsidered."""
 
 import shlex
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from contract.blocks import block_of, interval
 from contract.crawl_folder import CrawlFolder
 from contract.generation import Generation, open_generation
 from contract.inbox import sort_by_keys
-from contract.log import CRAWL, State
+from contract.log import KINDS, State
 from contract.tables import (
     ANSWERED,
     COLLECTED,
@@ -34,7 +34,7 @@ SERVER_COLUMNS = ("server", "server_key", "domain_key", "failures", "given_up", 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What was asked for. URLs are taken as they are; servers and domains limit the rest."""
+    """What was asked for. URLs are selected as given; servers and domains limit the rest."""
 
     urls: tuple[str, ...] = ()  # canonical
     servers: frozenset[str] = frozenset()  # scheme://host[:port], or a host, which means all servers of it
@@ -54,7 +54,7 @@ class Wanted:
 
 
 class Selection:
-    """The rows for Reconsideradas, block by block, and what was noticed on the way."""
+    """The rows for Reconsideradas, block by block, and notes for the operator."""
 
     def __init__(self, crawl: CrawlFolder, log: State, wanted: Wanted, now_ms: int):
         self._crawl, self._log, self._wanted, self._now_ms = crawl, log, wanted, now_ms
@@ -96,7 +96,7 @@ class Selection:
         )
 
     def _is_meant(self, servers: dict) -> np.ndarray:
-        """Which servers the options --server and --domain leave; all where there are none, unless only URLs were given."""
+        """Which servers --server and --domain allow; without these options all, unless only URLs were given."""
         wanted = self._wanted
         if not wanted.names_servers:
             return np.full(len(servers["server"]), wanted.names_states)
@@ -119,7 +119,7 @@ class Selection:
         return self._is_meant(servers) & picked
 
     def _pick_rows(self, generation: Generation, servers: dict) -> np.ndarray:
-        """Which rows are wanted; those that a server was given up with come with the row of the server."""
+        """Which rows are wanted. URLs that were given up with their server come with the row of the server."""
         wanted, state = self._wanted, generation.rows["state"]
         refused = (state == REFUSED_BY_ROBOTS) | (state == REFUSED_BY_RULE)
         decided = refused | (state == GIVEN_UP) | (generation.rows["attempts"] > 0) & (state != COLLECTED_STATE)
@@ -136,7 +136,7 @@ class Selection:
         return picked & self._is_meant(servers)[places]
 
     def _find_urls(self, block: int, generation: Generation) -> np.ndarray:
-        """Rows of the URLs that were given; a note for each that has none in its block, or that is collected."""
+        """Row numbers of the given URLs; a note for each URL that has no row, or that is collected."""
         rows = []
         for url in self._wanted.urls:
             server = self._keys.server(server_of(url))
@@ -145,7 +145,8 @@ class Selection:
             row = generation.find(server.domain_key, self._keys.of(url))
             if row is None:
                 self.notes.append(
-                    f"{url}: never stored, so there is nothing to take back; bin/why --crawl {shlex.quote(str(self._crawl.path))} {shlex.quote(url)} says why"
+                    f"{url}: never stored, so there is nothing to take back; bin/why --crawl "
+                    f"{shlex.quote(str(self._crawl.path))} {shlex.quote(url)} says why"
                 )
             elif generation.rows["state"][row] == COLLECTED_STATE:
                 self.notes.append(f"{url}: {STATES[COLLECTED_STATE]}, and stays so")
@@ -155,11 +156,11 @@ class Selection:
 
 
 class Reasons:
-    """URLs whose last failure or refusal has one of these reasons, from the tables of all committed cycles; and servers."""
+    """The URLs whose last failure or refusal has one of these reasons, from the tables of all committed cycles."""
 
     def __init__(self, crawl: Path, log: State, wanted: frozenset[str]):
         domains, keys, picked, found = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)], [np.empty(0, bool)], set()
-        for entry in reversed([entry for entry in log.entries if entry is not None and entry.kind == CRAWL]):
+        for entry in reversed([entry for entry in log.entries if entry is not None and KINDS[entry.kind].fetches]):
             path = crawl / names.cycle(entry.cycle) / names.EXTRACTOR / names.COLLECTED
             table = read_table(path, COLLECTED, columns=["domain_key", "url_key", "outcome", "reason"])
             failed = np.flatnonzero(column(table, "outcome") != ANSWERED)
@@ -180,7 +181,7 @@ class Reasons:
         ]
 
     def of_servers(self, reasons: np.ndarray) -> np.ndarray:
-        """Which servers have such a last failure; a server whose robots.txt failed has it before any URL of it has."""
+        """Which servers have such a last failure. A server whose robots.txt failed has one before any of its URLs."""
         reasons = reasons.astype(str)
         self._found |= set(np.unique(reasons).tolist())
         return np.isin(reasons, sorted(self._wanted))
@@ -190,7 +191,7 @@ class Reasons:
 
 
 def keep_first(domain: np.ndarray, key: np.ndarray, picked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of pairs that repeat, the first counts: the sorted pairs whose first one is picked."""
+    """The sorted distinct pairs whose first occurrence is picked."""
     order, domain, key = sort_pairs(domain, key)  # stable
     is_first = np.ones(len(order), bool)
     is_first[1:] = (domain[1:] != domain[:-1]) | (key[1:] != key[:-1])

@@ -1,4 +1,4 @@
-"""A run of the ring by one of its commands: lock, signals, display, and how it ends."""
+"""One run of bin/crawl or bin/run-cycle: its lock, signals, display and exit code."""
 
 import signal
 import time
@@ -17,11 +17,11 @@ from supervise.replacement import settle
 from supervise.ring import Ring, Stopped
 from supervise.stage_process import Stages
 
-Body = Callable[[Ring], Awaitable[str]]  # turns the ring, returns the word to end with
+Body = Callable[[Ring], Awaitable[str]]  # runs cycles; returns the word to end with
 
 
 class Session:
-    """Holds the crawl's lock from its making to the end of the process."""
+    """Holds the crawl's lock from here to the end of the process."""
 
     def __init__(self, arguments):
         self.options = given(arguments)
@@ -35,7 +35,7 @@ class Session:
         self.word = ""
 
     def run(self, body: Body) -> int:
-        """Runs the body; the exit code tells whether work is held up or was interrupted."""
+        """Runs the body; returns 65 where files are damaged, 75 where cycles are held, else 0."""
         began = time.monotonic()
         try:
             with self.display:
@@ -47,13 +47,13 @@ class Session:
         return EX_DATAERR if damage else EX_TEMPFAIL if held else 0
 
     async def _main(self, body: Body) -> tuple[list[str], list[str]]:
-        """Runs the body; returns what is damaged and which cycles are held."""
+        """Runs the body; returns messages about damage and about held cycles."""
         crawl_state = CrawlState(self.crawl)
         stages = Stages(
             crawl_state, self._lock, self.config.supervisor.stop_grace_s, self.display.progress, self.display.line
         )
         self.display.memory_bytes = stages.memory_bytes
-        ring = Ring(crawl_state, self.config, stages, self.display.tell, self.options)
+        ring = Ring(crawl_state, self.config, stages, self.display.report, self.options)
         async with trio.open_nursery() as nursery:
             await nursery.start(watch_signals, stages, self.display)
             try:
@@ -70,14 +70,15 @@ class Session:
             say(text)
 
     def summarise(self) -> None:
-        tally = self.display.tally
+        run = self.display.counts
         self.say(
-            f"{count(tally.cycles, 'cycle')} in {duration(self.seconds)}: {count(tally.answered, 'page')}, {size(tally.bytes)}; {tally.failed:,} failed, "
-            f"{tally.refused:,} refused, {tally.not_reached:,} not reached; {count(tally.new, 'new URL')}"
+            f"{count(run.cycles, 'cycle')} in {duration(self.seconds)}: {count(run.answered, 'page')}, "
+            f"{size(run.bytes)}; {run.failed:,} failed, {run.refused:,} refused, {run.not_reached:,} not reached; "
+            f"{count(run.new, 'new URL')}"
         )
 
     def suggest(self, *commands: str) -> None:
-        """What to run next: a line for each command, so that it can be copied whole."""
+        """Prints the commands to run next, one per line, so that each can be copied whole."""
         if not self.quiet:
             print("next: " + "\n      ".join(commands))
 
@@ -86,5 +87,5 @@ async def watch_signals(stages: Stages, display: Display, task_status=trio.TASK_
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         task_status.started()
         async for _ in signals:
-            display.line("stopping: the stage in progress ends first")
+            display.line("stopping: waiting for the stage in progress to end")
             stages.stopping.set()

@@ -1,4 +1,4 @@
-"""One stage as a child process: its lock, its life line, its progress, and what its exit means."""
+"""One stage as a child process: its lock, its progress, and the pipe that ends it with the supervisor."""
 
 import json
 import os
@@ -17,11 +17,11 @@ from supervise.crawl_state import CrawlState
 
 STDERR_LINE_MAX_BYTES = 4096
 LINES_KEPT = 3  # of standard error, to say why a stage keeps dying
-PIPES_GRACE_S = 1.0  # to read what is left in the pipes; a grandchild might hold them open
+PIPES_GRACE_S = 1.0  # to read the rest of the pipes; a grandchild might hold them open
 
 
 class Stages:
-    """Starts stages of one crawl; `stop` ends the one that runs."""
+    """Runs stages of one crawl, one at a time; setting `stopping` ends the one that runs."""
 
     def __init__(
         self,
@@ -38,12 +38,12 @@ class Stages:
         self._on_line = on_line
         self._alive_read, self._alive_write = os.pipe()  # the write end dies with this process
         self._process: trio.Process | None = None
-        self.figures: dict = {}  # the last that the stage reported
-        self.last_lines: deque[str] = deque(maxlen=LINES_KEPT)  # that it printed on standard error
+        self.figures: dict = {}  # the last progress that the stage reported
+        self.last_lines: deque[str] = deque(maxlen=LINES_KEPT)  # of its standard error
         self.stopping = trio.Event()
 
     async def run(self, stage: str, cycle: int, *, others_pass: bool = False) -> int:
-        """Exit code of the stage, negative where a signal ended it."""
+        """Runs a stage; returns its exit code, negative where a signal ended it."""
         self.figures = {}
         self.last_lines.clear()
         progress_read, progress_write = os.pipe()
@@ -79,7 +79,7 @@ class Stages:
         return process.returncode
 
     def memory_bytes(self) -> int:
-        """Resident memory of the stage that runs, of all its processes; 0 where none does."""
+        """Resident memory of all processes of the running stage; 0 where none runs."""
         try:
             first = psutil.Process(self._process.pid) if self._process else None
             return (
@@ -111,7 +111,7 @@ class Stages:
 
 
 async def read_lines(stream, take: Callable[[str], None]) -> None:
-    """Calls `take` with each line; a line without an end is cut, never gathered without bound."""
+    """Calls `take` with each line; a line that is too long is cut, so that memory stays bounded."""
     pending = b""
     async with stream:
         async for piece in stream:

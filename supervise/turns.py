@@ -1,22 +1,25 @@
-"""Whose turn it is: pure decisions from what the log and the manifests of generations tell."""
+"""Whose turn it is: pure decisions from the log and the manifests of generations."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from contract.config import Blocks
+from contract.log import ABSORB, CRAWL
 
 
 @dataclass(frozen=True)
 class BlockView:
+    """What decides about the turn of one block."""
+
     block: int
-    last_turn: int = -1  # position in the log
+    last_turn: int = -1  # position in the log; -1 before the first
     known: int = 0
     waiting: int = 0
     earliest_due_ms: int | None = None
     servers: int = 0
     largest_domain_known: int = 0
     largest_domain_servers: int = 0
-    pending: bool = False  # slices of AUX, or decisions, that it has not absorbed
+    pending: bool = False  # AUX or decisions wait for it
     free: bool = True  # no open plan, no damage, no stage that kept dying
     was_abandoned: bool = False  # its last cycle: what killed that one should not stay alone in the next list
 
@@ -25,25 +28,31 @@ class BlockView:
 
 
 class Turn(NamedTuple):
+    """The cycle to plan next."""
+
     kind: str  # crawl or absorb
     block: int
 
 
 class Sleep(NamedTuple):
+    """All that waits is due later."""
+
     until_ms: int
 
 
 class Done(NamedTuple):
-    blocked: bool  # work is left in blocks that are not free
+    """Nothing is waiting in any free block."""
+
+    blocked: bool  # there may be work in blocks that are not free
 
 
 def next_turn(views: list[BlockView], now_ms: int) -> Turn | Sleep | Done:
     """The turn goes to the free block whose last turn is oldest, ties by number."""
     for view in sorted((view for view in views if view.free), key=lambda view: (view.last_turn, view.block)):
         if view.is_due(now_ms) and not (view.pending and view.was_abandoned):
-            return Turn("crawl", view.block)
+            return Turn(CRAWL, view.block)
         if view.pending:
-            return Turn("absorb", view.block)
+            return Turn(ABSORB, view.block)
     later = [view.earliest_due_ms for view in views if view.free and view.waiting and view.earliest_due_ms]
     if later:
         return Sleep(min(later))
@@ -51,7 +60,7 @@ def next_turn(views: list[BlockView], now_ms: int) -> Turn | Sleep | Done:
 
 
 def must_grow(views: list[BlockView], bounds: Blocks) -> bool:
-    """A block passed a bound. One that is mostly one domain does not count: no split can divide a domain."""
+    """Whether a block passed a bound. One that is mostly one domain does not count: no split can divide a domain."""
     return any(
         (view.known > bounds.urls_max and 2 * view.largest_domain_known <= view.known)
         or (view.servers > bounds.servers_max and 2 * view.largest_domain_servers <= view.servers)

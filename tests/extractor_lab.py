@@ -11,7 +11,8 @@ from contract import crawl_folder, names, warc
 from contract.canonical import Canonical
 from contract.config import Config
 from contract.crawl_folder import CrawlFolder
-from contract.plan import CRAWL, Plan, write_plan
+from contract.log import CRAWL
+from contract.plan import Plan, write_plan
 from contract.scope.requisites import Requisites
 from contract.scope.rules import Scope
 from contract.tables import ANSWERED, CYCLE_SERVERS, URL_LIST

@@ -23,7 +23,8 @@ from bench.verifier.options import CENTRAL, MILLION, UNBOUNDED, Course
 from bench.verifier.ours import Ours, Turned
 from bench.verifier.stream import Stream, Urls
 from contract.blocks import interval
-from contract.plan import CRAWL, Plan, read_plan
+from contract.log import KINDS
+from contract.plan import Plan, read_plan
 
 
 @dataclass
@@ -92,7 +93,7 @@ class Contest:
     def _catch_up(self) -> None:
         """Plays, for stream and peers, a cycle that was committed when the run was stopped before it was noted."""
         for entry in list(self.ours.crawl_state.log.entries):
-            if entry and entry.kind == CRAWL and entry.cycle > self._played:
+            if entry and KINDS[entry.kind].fetches and entry.cycle > self._played:
                 self._play(read_plan(self.ours.crawl.path, entry.cycle), None, is_committed=True)
 
     def _play(self, plan: Plan, mark: float | None, is_committed: bool = False) -> None:

@@ -13,7 +13,8 @@ from contract import names
 from contract.blocks import block_to_split
 from contract.config import Config
 from contract.crawl_folder import create
-from contract.plan import CRAWL, GROW, Plan, read_plan, write_plan
+from contract.log import CRAWL, GROW, KINDS
+from contract.plan import Plan, read_plan, write_plan
 from storage.publish import unpublish
 from supervise.crawl_state import CrawlState
 from supervise.deletion import delete_superseded
@@ -73,7 +74,7 @@ class Ours:
         self.crawl_state.refresh()
         for cycle in self.crawl_state.open_cycles():
             plan = read_plan(self.crawl.path, cycle)
-            if plan.kind == CRAWL:
+            if KINDS[plan.kind].fetches:
                 return plan
             self._split(plan)
         if self.can_grow and must_grow(self.crawl_state.views(), self.config.blocks):

@@ -48,7 +48,8 @@ from contract.command import add_configuration, load_configuration, make_parser,
 from contract.config import Config, Extractor
 from contract.crawl_folder import LATEST_MS, CrawlFolder, hold_lock, open_folder, set_aside
 from contract.errors import BadInput, Usage
-from contract.plan import CRAWL, Plan, read_plan
+from contract.log import CRAWL, KINDS
+from contract.plan import Plan, read_plan
 from contract.scope.rules import year_of
 from contract.stage import Progress, describe_inputs, expect_ours, live_with_supervisor, open_inputs
 from contract.tables import CYCLE_SERVERS, DISTINCT, TAKEN, URL_LIST
@@ -107,7 +108,7 @@ def main() -> int:
 
 def extract_cycle(crawl: CrawlFolder, plan: Plan, out: Path | None) -> None:
     """Reads the pages of a cycle and publishes its tables in the crawl folder, or else in `out`."""
-    if plan.kind != CRAWL:
+    if not KINDS[plan.kind].fetches:
         raise Usage(f"cycle {plan.cycle} is of kind {plan.kind}: only a {CRAWL} cycle has pages")
     cycle = crawl.path / names.cycle(plan.cycle)
     scheduler, fetcher = cycle / names.SCHEDULER, cycle / names.FETCHER
@@ -184,7 +185,7 @@ def take_files(
 
     def report() -> None:
         if progress.is_due():
-            progress.tell(**extraction.figures)
+            progress.report(**extraction.figures)
 
     if sum(file.size_bytes for file in files) >= limits.scan_from_bytes:
         load_scan()

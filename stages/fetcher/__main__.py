@@ -37,7 +37,8 @@ from contract import crawl_folder, names
 from contract.command import add_configuration, load_configuration, make_parser, run, setting_aside
 from contract.config import Fetcher, require_contact
 from contract.errors import Usage
-from contract.plan import CRAWL, read_plan
+from contract.log import CRAWL, KINDS
+from contract.plan import read_plan
 from contract.stage import describe_inputs, expect_ours, live_with_supervisor, open_inputs
 from stages.fetcher import dictionary
 from stages.fetcher.fetch_task import Job
@@ -76,7 +77,7 @@ def fetch_cycle(arguments) -> int:
     crawl_folder.hold_lock(crawl)
     with setting_aside(crawl):
         plan = read_plan(crawl.path, arguments.cycle)
-        if plan.kind != CRAWL:
+        if not KINDS[plan.kind].fetches:
             raise Usage(f"cycle {plan.cycle} is of kind {plan.kind}: only a {CRAWL} cycle fetches")
         cycle_folder = crawl.path / names.cycle(plan.cycle)
         folder = cycle_folder / names.FETCHER

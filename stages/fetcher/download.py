@@ -418,7 +418,7 @@ class Download:
 
     def _tell(self) -> None:
         counts = self.ledger.tally.counts()
-        self._progress.tell(
+        self._progress.report(
             pages=counts["answered"],
             bytes=counts["bytes"],
             servers=len(self._asked),

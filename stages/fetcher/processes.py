@@ -213,7 +213,7 @@ class Team:
             self._figures[number] = told
             if self._progress.is_due():
                 longest_s = max(figures.get("outage_s", 0) for figures in self._figures.values())
-                self._progress.tell(**add_up(self._figures.values()) | {"outage_s": longest_s})
+                self._progress.report(**add_up(self._figures.values()) | {"outage_s": longest_s})
 
     def _fork(self, number: int, work: Callable[[], Result]) -> Member:
         told, tell = os.pipe()

@@ -23,7 +23,7 @@ from contract.command import make_parser, run, setting_aside
 from contract.crawl_folder import hold_lock, open_folder
 from contract.errors import Usage
 from contract.generation import Generation, open_generation, read_urls
-from contract.log import CRAWL
+from contract.log import KINDS
 from contract.plan import Plan, read_plan
 from contract.robots_groups import read_sitemaps
 from contract.stage import expect_ours, live_with_supervisor
@@ -47,7 +47,7 @@ def main() -> None:
     hold_lock(crawl)
     with setting_aside(crawl, is_asked=not arguments.out):
         plan = read_plan(crawl.path, arguments.cycle)
-        if plan.kind != CRAWL:
+        if not KINDS[plan.kind].fetches:
             raise Usage(f"cycle {plan.cycle} is of kind {plan.kind}: it has no list")
         folder = arguments.out or crawl.path / names.cycle(plan.cycle) / NAME
         if arguments.out:

@@ -31,7 +31,7 @@ from contract.crawl_folder import CrawlFolder, hold_lock, note_mended, notes_of_
 from contract.errors import BadInput, Usage
 from contract.generation import read_generation_manifest
 from contract.inbox import publish_taken
-from contract.log import CRAWL, FROM_INBOX, GROW, Entry, State, commit, replay
+from contract.log import KINDS, Entry, State, commit, replay
 from contract.plan import Plan, VerifierPlan, fix_verifier_plan, read_plan
 from contract.stage import expect_ours, live_with_supervisor
 from contract.units import count
@@ -72,7 +72,7 @@ def main() -> int | None:
         return None
     with setting_aside(crawl, is_asked=not (arguments.out or arguments.repair)):
         plan = read_plan(crawl.path, arguments.cycle)
-        if plan.kind in FROM_INBOX and not arguments.repair:
+        if KINDS[plan.kind].from_inbox and not arguments.repair:
             raise Usage(
                 f"cycle {plan.cycle} is of kind {plan.kind}: it has nothing to verify; --repair makes its table anew"
             )
@@ -103,9 +103,9 @@ def write_times(timing: Timing, path: Path | None) -> None:
 def work(
     crawl: CrawlFolder, out: Path, plan: Plan, log: State, timing: Timing | None = None
 ) -> tuple[dict, VerifierPlan | None]:
-    if plan.kind == GROW:
+    if KINDS[plan.kind].splits:
         return split_block(crawl.path, out, plan), None
-    if plan.kind in FROM_INBOX:
+    if KINDS[plan.kind].from_inbox:
         return publish_taken(crawl, out, plan, find_copy(crawl.path, plan)), None
     fixed = fix_verifier_plan(crawl.path, plan, log.length)
     return take_turn(crawl, out, plan, fixed, log, timing), fixed
@@ -113,9 +113,9 @@ def work(
 
 def entry_of(plan: Plan, fixed: VerifierPlan | None, log: State) -> Entry:
     parents = {plan.block: plan.generation}
-    if plan.kind == GROW:
+    if KINDS[plan.kind].splits:
         children = dict.fromkeys((plan.block, plan.blocks), plan.cycle if plan.generation is not None else None)
-        return Entry(GROW, plan.cycle, plan.blocks + 1, parents, children, log.seen.get(plan.block, 0))
+        return Entry(plan.kind, plan.cycle, plan.blocks + 1, parents, children, log.seen.get(plan.block, 0))
     return Entry(plan.kind, plan.cycle, plan.blocks, parents, {plan.block: plan.cycle}, fixed.absorb_to)
 
 
@@ -185,7 +185,7 @@ def repair_aux(crawl: Path, scratch: Path, plan: Plan) -> int:
         about = read_manifest(folder)["files"].get(names.AUX)
     except (FileNotFoundError, Damaged):
         return 0
-    if plan.kind != CRAWL or about is None:
+    if not KINDS[plan.kind].fetches or about is None:
         return 0
     is_missed = any(
         note["path"] == (folder / names.AUX).relative_to(crawl).as_posix() for note in notes_of_damage(crawl)

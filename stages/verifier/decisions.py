@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from contract.log import FROM_INBOX, RECONSIDER, State
+from contract.log import State
+from contract.pending import SCHEMAS
 from contract.plan import VerifierPlan
-from contract.tables import AUX, ORDER, RECONSIDERED
+from contract.tables import ORDER
 from stages.verifier.harvest import find_tables
 from storage.keyed_file import KeyedFile
 from storage.tables import column
@@ -55,9 +56,8 @@ def is_server(table: pa.Table) -> np.ndarray:
 def open_decisions(crawl: Path, log: State, plan: VerifierPlan, seen: int) -> Decisions:
     """Those that the turn takes in; a seed's AUX is one too."""
     sources = []
-    for entry, path, about in find_tables(crawl, log, plan, seen, FROM_INBOX):
-        schema, columns = (
-            (RECONSIDERED, [*KEY_COLUMNS, "is_server"]) if entry.kind == RECONSIDER else (AUX, KEY_COLUMNS)
-        )
+    for entry, path, about in find_tables(crawl, log, plan, seen, lambda kind: kind.from_inbox):
+        schema = SCHEMAS[entry.rows_file]
+        columns = [name for name in (*KEY_COLUMNS, "is_server") if name in schema.names]
         sources.append(KeyedFile(path, schema, ORDER, columns, about["first_keys"], about["last_key"]))
     return Decisions(sources)

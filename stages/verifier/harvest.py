@@ -1,6 +1,6 @@
 """What a turn takes in: the extractor's tables of its cycle, and slices of AUX."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from contract import aux_rows, names
+from contract import names
 from contract.accumulators import ACCUMULATORS
-from contract.blocks import KEY_BITS, in_interval, interval
-from contract.log import WITH_AUX, Entry, State
+from contract.blocks import KEY_BITS, in_interval
+from contract.log import Entry, Kind, State
+from contract.pending import absorber, find_pending
 from contract.plan import VerifierPlan
 from contract.stage import read_input_manifest
 from contract.tables import (
@@ -172,29 +173,29 @@ def as_extracted(collected: pa.Table) -> pa.Table:
 
 
 def find_tables(
-    crawl: Path, log: State, plan: VerifierPlan, seen: int, kinds: tuple[str, ...]
+    crawl: Path, log: State, plan: VerifierPlan, seen: int, wanted: Callable[[Kind], bool]
 ) -> Iterator[tuple[Entry, Path, dict]]:
     """Tables that may hold rows of this block, of the entries in force of these kinds at positions [seen, absorb_to).
 
     Of each only the slice is read: its pages carry checksums, and the manifest, which is returned too, has that of the
     footer.
     """
-    low, high = interval(plan.block, plan.blocks)
-    for entry in log.entries[seen : plan.absorb_to]:
-        if entry is None or entry.kind not in kinds:
-            continue
-        folder = crawl / names.cycle(entry.cycle) / names.VERIFIER
-        about = read_input_manifest(folder)["aux"]
-        if aux_rows.may_hold(about, low, high):
-            verify_footer(folder / entry.rows_file, about["footer"])
-            yield entry, folder / entry.rows_file, about
+
+    def read_summary(entry: Entry) -> dict:
+        return read_input_manifest(crawl / names.cycle(entry.cycle) / names.VERIFIER)["aux"]
+
+    block = absorber(plan.block, plan.blocks, seen)
+    for entry, about in find_pending(log, block, read_summary, plan.absorb_to, wanted):
+        path = crawl / names.cycle(entry.cycle) / names.VERIFIER / entry.rows_file
+        verify_footer(path, about["footer"])
+        yield entry, path, about
 
 
 def open_slices(crawl: Path, log: State, plan: VerifierPlan, seen: int) -> list[KeyedFile]:
     """The AUX that the turn takes in."""
     return [
         KeyedFile(path, AUX, ORDER, None, about["first_keys"], about["last_key"])
-        for _, path, about in find_tables(crawl, log, plan, seen, WITH_AUX)
+        for _, path, about in find_tables(crawl, log, plan, seen, lambda kind: kind.has_aux)
     ]
 
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from contract import names
-from contract.aux_rows import may_hold
 from contract.blocks import interval
 from contract.crawl_folder import CrawlFolder, note_mended, set_aside
 from contract.errors import BadInput, Usage
 from contract.generation import is_whole, read_generation_manifest
-from contract.log import ABSORB, CRAWL, FROM_INBOX, GROW, WITH_ROWS, Entry, State
+from contract.log import KINDS, Entry, State
+from contract.pending import absorber, entries_with_table
 from contract.plan import Plan, VerifierPlan, read_plan
 from contract.units import count
 from stages.verifier.harvest import Harvest
@@ -107,12 +107,12 @@ def require_tables(crawl: Path, log: State, step: Step) -> None:
             f"{cycle / names.PLAN}: not there, and without it block {step.block} cannot be made anew; "
             "put it back from a copy"
         )
-    if step.entry.kind == CRAWL:
+    if KINDS[step.entry.kind].fetches:
         require_stage(cycle / names.EXTRACTOR, step.block)
     for other in absorbed(log, step):
         if may_have_rows(crawl, other, step) and not has_whole_table(crawl, other):
             folder = crawl / names.cycle(other.cycle)
-            if other.kind in FROM_INBOX:
+            if KINDS[other.kind].from_inbox:
                 raise BadInput(
                     f"{folder / names.VERIFIER / other.rows_file}: missing or damaged, and block {step.block} cannot "
                     f"be made anew without it. First run: bin/verifier --crawl {crawl} --cycle {other.cycle} --repair"
@@ -137,17 +137,17 @@ def require_stage(folder: Path, block: int, wanted: tuple[str, ...] = ()) -> Non
 
 def absorbed(log: State, step: Step) -> list[Entry]:
     """The entries whose tables the turn took in."""
-    if step.entry.kind == GROW:
+    if KINDS[step.entry.kind].splits:
         return []
     parent = step.parent[1]
     seen = log.entries[log.cycles[parent]].seen if parent is not None else 0
-    return [entry for entry in log.entries[seen : step.entry.seen] if entry is not None]
+    return [entry for _, entry in entries_with_table(log, seen, step.entry.seen)]
 
 
 def may_have_rows(crawl: Path, entry: Entry, step: Step) -> bool:
     """Whether the table of the entry has rows for the block of the step; true where its manifest cannot be read."""
     summary = read_summary(crawl, entry)
-    return entry.kind in WITH_ROWS and (summary is None or may_hold(summary, *interval(step.block, step.entry.blocks)))
+    return summary is None or absorber(step.block, step.entry.blocks).lacks(0, summary)
 
 
 def read_summary(crawl: Path, entry: Entry) -> dict | None:
@@ -169,7 +169,7 @@ def has_whole_table(crawl: Path, entry: Entry) -> bool:
 
 def begin(crawl: Path, scratch: Path, start: tuple[int, int] | None) -> None:
     """Makes the scratch folder look like the crawl folder: what is only read is a link to it."""
-    for name in (names.CRAWL, names.SUFFIX_LIST, names.LOG):
+    for name in (names.CRAWL_FILE, names.SUFFIX_LIST, names.LOG):
         os.symlink(crawl.resolve() / name, scratch / name)
     make_folder(scratch / names.TEXT)
     if start:
@@ -182,11 +182,11 @@ def begin(crawl: Path, scratch: Path, start: tuple[int, int] | None) -> None:
 
 def gather_inputs(crawl: Path, scratch: Path, log: State, step: Step, remade: set[int]) -> None:
     """Links the tables that the turn reads; makes deleted or damaged AUX again, except that of turns that run here."""
-    if step.entry.kind == CRAWL:
+    if KINDS[step.entry.kind].fetches:
         link(crawl, scratch, Path(names.cycle(step.entry.cycle)) / names.EXTRACTOR)
     for entry in absorbed(log, step):
         cycle = Path(names.cycle(entry.cycle))
-        if entry.kind in WITH_ROWS and entry.cycle not in remade and not (scratch / cycle / names.VERIFIER).exists():
+        if entry.cycle not in remade and not (scratch / cycle / names.VERIFIER).exists():
             if has_whole_table(crawl, entry) or not may_have_rows(crawl, entry, step):
                 # Where nothing in it is for this block, its manifest is enough.
                 link(crawl, scratch, cycle / names.VERIFIER)
@@ -218,9 +218,9 @@ def make_aux(crawl: Path, scratch: Path, entry: Entry) -> None:
 def take_step(scratch: CrawlFolder, log: State, step: Step, plan: Plan) -> None:
     """Runs the turn in the scratch folder, and removes there what no later turn reads."""
     entry = step.entry
-    if entry.kind == GROW:
+    if KINDS[entry.kind].splits:
         split_block(scratch.path, scratch.path, plan)
-    elif entry.kind in (CRAWL, ABSORB):
+    elif KINDS[entry.kind].merges:
         # What the log says of it is the truth.
         fixed = VerifierPlan(entry.cycle, step.block, entry.blocks, step.parent[1], entry.seen)
         take_turn(scratch, scratch.path, plan, fixed, log)

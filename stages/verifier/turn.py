@@ -14,7 +14,7 @@ from contract import aux_rows, names
 from contract.blocks import interval
 from contract.crawl_folder import CrawlFolder
 from contract.generation import open_generation, read_generation_manifest
-from contract.log import CRAWL, State
+from contract.log import KINDS, State
 from contract.plan import Plan, VerifierPlan
 from contract.stage import describe_inputs
 from contract.tables import AUX, AUX_DISTINCT
@@ -38,7 +38,7 @@ def take_turn(
         seen = read_generation_manifest(generation_folder)["seen"]
         if counts["absorbed_to"] == fixed.absorb_to == seen:  # of an earlier attempt of this turn: the same bytes
             return counts
-    folder = crawl.path / names.cycle(plan.cycle) / names.EXTRACTOR if plan.kind == CRAWL else None
+    folder = crawl.path / names.cycle(plan.cycle) / names.EXTRACTOR if KINDS[plan.kind].fetches else None
     block = interval(fixed.block, fixed.blocks)
     harvest = Harvest(folder, block)
     parent = open_generation(crawl.path, fixed.block, fixed.generation)

@@ -53,7 +53,7 @@ def run_fork(crawl: Path, target: Path, kill_at: int | None) -> int:
 def is_same(left: Path, right: Path) -> bool:
     names_of_files = content(left)
     return names_of_files == content(right) and all(
-        name == names.CRAWL or (left / name).read_bytes() == (right / name).read_bytes() for name in names_of_files
+        name == names.CRAWL_FILE or (left / name).read_bytes() == (right / name).read_bytes() for name in names_of_files
     )
 
 

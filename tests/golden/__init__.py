@@ -9,7 +9,7 @@ SUFFIX_LIST = "// a short list, so that the golden crawl stays small\ntest\nbr\n
 LAST = 4  # the last cycle
 SHOWN = [
     names.LOG,
-    names.CRAWL,
+    names.CRAWL_FILE,
     names.CONFIGURATION,
     f"{names.cycle(LAST)}/{names.SCHEDULER}/{names.URL_LIST}",
     f"{names.cycle(LAST)}/{names.SCHEDULER}/{names.SERVERS}",

@@ -11,7 +11,7 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-from contract import config as configuration
+from contract import config_file as configuration
 from contract.crawl_folder import create
 from supervise.demo import SETTINGS
 from supervise.seed import leave

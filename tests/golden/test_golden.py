@@ -95,8 +95,8 @@ BROKEN = [
     (f"{names.LOG}/{names.log_entry(1)}", renumber),
     (f"{CYCLE}/{names.PLAN}", flip),
     (f"{CYCLE}/{names.PLAN}", None),
-    (names.CRAWL, cut),
-    (names.CRAWL, renumber),
+    (names.CRAWL_FILE, cut),
+    (names.CRAWL_FILE, renumber),
 ]
 
 

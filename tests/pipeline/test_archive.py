@@ -11,7 +11,7 @@ from PIL import Image
 
 from bench.pages import CACHE
 from contract import names
-from contract.config import load
+from contract.config_file import load
 from tests.pipeline.archived_site import CRAWLER, DOCS, ELSEWHERE, EXHIBIT, HOSTS, REJECTED, STATIC, Site, serving
 from tests.pipeline.judge import ROOT, collected_urls, run
 from tests.stages.test_warc_tools import Wayback

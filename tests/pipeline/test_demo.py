@@ -170,7 +170,7 @@ def test_show_prints_each_kind_of_file(crawl):
         next((crawl / names.TEXT).iterdir()),
         crawl / names.LOG,
         crawl / names.LOG / "00000000.json",
-        crawl / names.CRAWL,
+        crawl / names.CRAWL_FILE,
         crawl / names.CONFIGURATION,
         crawl / names.SUFFIX_LIST,
         crawl / names.SLOTS,

@@ -145,4 +145,4 @@ def test_another_suffix_list_than_the_crawl_began_with_is_refused(tmp_path, chan
             run.stderr,
         )
         assert "Traceback" not in run.stderr
-    assert json.loads((path / names.CRAWL).read_bytes())["suffix_list"]["bytes"] == len(content)
+    assert json.loads((path / names.CRAWL_FILE).read_bytes())["suffix_list"]["bytes"] == len(content)

@@ -184,7 +184,7 @@ def test_a_damaged_generation_holds_its_block_up_until_it_is_repaired(crawl, nam
 
 
 def test_an_unknown_format_version_stops_with_both_numbers(crawl):
-    about = crawl.path / names.CRAWL
+    about = crawl.path / names.CRAWL_FILE
     about.write_bytes(about.read_bytes().replace(b'"format": 4', b'"format": 9'))
     for name in ("run-cycle", "crawl", "status", "check"):
         run = crawl.run(name)

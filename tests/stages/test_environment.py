@@ -72,8 +72,7 @@ def test_no_python_at_all(clone, only):
     told = run([clone / "bin" / "seed"], env=only())
     assert (
         told.returncode == 78
-        and told.stderr
-        == "coletor: Python 3.11 or 3.12 is needed and was not found on PATH (there is no Python at all).\n"
+        and told.stderr == "coletor: Python 3.11 or 3.12 is needed and was not found on PATH (found: no Python).\n"
     )
 
 
@@ -82,7 +81,7 @@ def test_a_python_that_is_too_new(clone, only):
         [clone / "bin" / "seed"],
         env=only(python3='#!/bin/sh\n[ "$1" = --version ] && echo Python 3.14.1 && exit 0\nexit 1\n'),
     )
-    assert told.returncode == 78 and "(there is Python 3.14.1)" in told.stderr and len(told.stderr.splitlines()) == 1
+    assert told.returncode == 78 and "(found: Python 3.14.1)" in told.stderr and len(told.stderr.splitlines()) == 1
 
 
 def test_a_python_without_venv(clone, only, tmp_path):

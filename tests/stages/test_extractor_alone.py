@@ -13,7 +13,8 @@ from warcio.warcwriter import WARCWriter
 from contract import command, crawl_folder, names
 from contract.config import Config
 from contract.errors import Usage
-from contract.plan import ABSORB, CRAWL, Plan, write_plan
+from contract.log import ABSORB, CRAWL
+from contract.plan import Plan, write_plan
 from contract.tables import ANSWERED, FAILED
 from stages.extractor.__main__ import extract_cycle, extract_pages, main
 from storage.frames import Gzip

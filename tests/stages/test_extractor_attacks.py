@@ -8,7 +8,8 @@ import pytest
 
 from contract import names
 from contract.canonical import Canonical
-from contract.config import Config, load
+from contract.config import Config
+from contract.config_file import load
 from contract.errors import BadConfiguration
 from contract.scope.rules import Scope
 from stages.extractor import targets as targets_module

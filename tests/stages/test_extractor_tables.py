@@ -12,7 +12,8 @@ import pytest
 
 from contract import names
 from contract.config import Config
-from contract.plan import CRAWL, Plan
+from contract.log import CRAWL
+from contract.plan import Plan
 from contract.tables import REJECTED, TARGETS
 from storage.frames import skippable
 from storage.publish import describe, encode_json, publishing, read_manifest

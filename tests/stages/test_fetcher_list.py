@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from contract import names, warc
-from contract.config import Fetcher, Scope, from_tables
+from contract.config import Fetcher, Scope
+from contract.config_check import from_tables
 from contract.errors import BadConfiguration
 from contract.tables import URL_LIST
 from contract.url import Keys

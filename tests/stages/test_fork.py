@@ -87,7 +87,7 @@ def test_a_fork_knows_what_the_crawl_knew_after_that_commit(grown, tmp_path):
         assert fork.crawl_state.open_cycles() == [] and fork.crawl.hash_seed == crawl.crawl.hash_seed
         assert fork.crawl_state.next_cycle() == max(fork.crawl_state.log.cycles) + 1
         ids.add(fork.crawl.crawl_id)
-        about = read_json(fork.crawl.path / names.CRAWL)["forked_from"]
+        about = read_json(fork.crawl.path / names.CRAWL_FILE)["forked_from"]
         assert (about["crawl_id"], about["commit"]) == (crawl.crawl.crawl_id, at)
     assert len(ids) == len(cuts) + 1
     assert not list(tmp_path.glob(".aside-*"))
@@ -144,7 +144,7 @@ def test_files_are_links_and_open_cycles_inbox_lock_and_slots_stay_behind(grown,
     fork = tmp_path / "fork"
     files = [name.relative_to(fork) for name in fork.rglob("*") if name.is_file()]
     assert {name for name in files if not os.path.samefile(fork / name, path / name)} == {
-        Path(names.CRAWL),
+        Path(names.CRAWL_FILE),
         Path(names.SUFFIX_LIST),
         Path(names.CONFIGURATION),
     }
@@ -235,7 +235,7 @@ def test_what_is_deleted_meanwhile_is_told_and_a_superseded_generation_is_left_o
     (tmp_path / "other").mkdir()
     with pytest.raises(TryLater, match="try again"):
         Fork(crawl.crawl, entries).make(tmp_path / "other", len(entries) - 1)
-    assert not (tmp_path / "other" / names.CRAWL).exists()
+    assert not (tmp_path / "other" / names.CRAWL_FILE).exists()
 
 
 def test_two_forks_to_one_place_do_not_meet(grown, tmp_path):

@@ -76,3 +76,14 @@ def test_a_folder_with_other_files_is_not_made_a_crawl(tmp_path):
 def test_a_file_that_is_not_there(tmp_path):
     run = seed("--crawl", tmp_path / "c", "--file", tmp_path / "none")
     assert run.returncode == 64 and b"No such file" in run.stderr
+
+
+def test_a_hosts_file_that_does_not_exist_is_reported_at_once(tmp_path):
+    settings = tmp_path / "my.toml"
+    settings.write_text('[fetcher]\nhosts_file = "hosts"\n')
+    run = seed("--crawl", tmp_path / "crawl", "--config", settings, "http://a.test/", text=True)
+    assert run.returncode == 78 and f"fetcher.hosts_file: expected a file, found none: {tmp_path}/hosts" in run.stderr
+    assert not (tmp_path / "crawl").exists(), "nothing was made"
+    (tmp_path / "hosts").write_text("127.0.0.1 a.test\n")
+    made = seed("--crawl", tmp_path / "crawl", "--config", settings, "http://a.test/", text=True)
+    assert made.returncode == 0, made.stderr

@@ -9,7 +9,7 @@ import pytest
 from contract import names
 from contract.config import Config, Fetcher, Verifier
 from contract.generation import open_generation
-from contract.plan import CRAWL
+from contract.log import CRAWL
 from contract.tables import CYCLE_SERVERS, FAILED
 from stages.verifier.server_table import CYCLE_MAX_MS, judge
 from storage.tables import read_table

@@ -188,7 +188,7 @@ DISPLAY = """if True:
     with Display(False, Config()) as display:
         display.line(f"fetcher: {evil}")
         display.progress({"pages": 1, "errors": {evil: 1}})
-        display.tell("abandoned", plan=type("Plan", (), {"cycle": 1}), reason=evil)
+        display.report("abandoned", plan=type("Plan", (), {"cycle": 1}), reason=evil)
         print(evil, file=sys.stderr)
 """
 

@@ -79,7 +79,7 @@ def test_a_turn_names_what_is_damaged(scratch):
         f"{spilled}/{names.AUX}",
         f"{spilled}/{names.MANIFEST}",
         *logs,
-        names.CRAWL,
+        names.CRAWL_FILE,
     )
     columns = {path.relative_to(crawl).as_posix() for path in (crawl / generation).iterdir()}
     assert len(columns) >= 16, "some column is not there"

@@ -5,8 +5,7 @@ import pytest
 from contract.accumulators import ACCUMULATORS, SEED_CASH
 from contract.config import Config, Scheduler
 from contract.generation import COLUMNS
-from contract.log import ABANDON, Entry, commit
-from contract.plan import CRAWL
+from contract.log import ABANDON, CRAWL, Entry, commit
 from contract.tables import EXTRACTED, FAILED, REASON_ROBOTS, REFUSED, TAKEN, URL_LIST
 from tests.small_crawl import Page, SmallCrawl
 

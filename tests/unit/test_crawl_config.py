@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract import config as configuration
+from contract import config_file as configuration
 from contract import names
 from contract.config import Config, Fetcher, Scope
 from contract.crawl_config import encode_config, find_differences, read_crawl_config, write_crawl_config

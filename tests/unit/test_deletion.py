@@ -1,8 +1,13 @@
 """What is kept of superseded generations, around a split: what was split counts for both of its halves."""
 
+import os
+import time
+
 import pytest
 
 from contract import names
+from storage.publish import ASIDE
+from supervise.deletion import INBOX_ASIDE_MAX_S, remove_garbage
 from tests.small_crawl import SmallCrawl
 
 SEEDS = [f"http://s{number}.test/" for number in range(20)]
@@ -59,3 +64,14 @@ def test_a_block_that_was_split_before_it_had_anything(tmp_path):
     turns = [[crawl.absorb(block)["cycle"], absorb_more(crawl, block)] for block in (0, 1)]
     crawl.delete(1)
     assert [generations(crawl, block) for block in (0, 1)] == turns
+
+
+def test_start_up_removes_what_a_killed_seed_or_reconsider_left_in_the_inbox(crawl):
+    inbox = crawl.crawl.path / names.INBOX
+    left = {name: inbox / name for name in (f"{ASIDE}7-old.txt", f"{ASIDE}old.parquet", f"{ASIDE}new.txt", "seeds.txt")}
+    for name, path in left.items():
+        path.write_text("http://a.test/\n")
+        age_s = INBOX_ASIDE_MAX_S + 60 if "new" not in name else INBOX_ASIDE_MAX_S - 60
+        os.utime(path, (time.time() - age_s,) * 2)
+    remove_garbage(crawl.crawl_state)
+    assert sorted(path.name for path in inbox.iterdir()) == [f"{ASIDE}new.txt", "seeds.txt"], "it may be written now"

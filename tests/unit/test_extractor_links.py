@@ -4,7 +4,8 @@ from collections import Counter
 
 import pytest
 
-from contract.config import LINK_KINDS, Config, from_tables
+from contract.config import LINK_KINDS, Config
+from contract.config_check import from_tables
 from contract.errors import BadConfiguration
 from contract.scope.rules import RULES, TRAPS, Scope
 from stages.extractor.answer import Answer

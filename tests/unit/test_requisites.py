@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from contract.config import Config, from_tables
+from contract.config import Config
+from contract.config_check import from_tables
 from contract.errors import BadConfiguration
 from contract.scope.requisites import HOPS_MORE
 from tests.extractor_lab import PAGE, judge_answer, read_answer

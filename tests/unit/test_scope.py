@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from contract.config import Config, from_tables
+from contract.config import Config
 from contract.config import Scope as ScopeConfig
+from contract.config_check import from_tables
 from contract.errors import BadConfiguration
 from contract.scope.rules import OUT_OF_SCOPE, RULES, TRAPS, Scope
 from contract.surt import parse_surt, surt_of

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from contract.config import Config
-from contract.plan import CRAWL
+from contract.log import CRAWL
 from stages.verifier.walk import ARRIVED_ROW_BYTES, PIECE_BYTES_LEAST
 from tests.small_crawl import Page, SmallCrawl
 

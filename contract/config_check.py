@@ -1,0 +1,134 @@
+"""Tables of TOML into a Config: anything unexpected is an error that names the key and what was expected."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import Field, fields
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from contract.config import ADDRESS_FAMILIES, NAMES, SECTIONS, Config, Scope, lookup
+from contract.errors import BadConfiguration
+from contract.surt import parse_surt
+from contract.url import NotCanonical, host_named
+
+Value = TypeVar("Value")
+
+
+def from_tables(tables: Mapping[str, Any], source: str) -> Config:
+    """`source` says in messages where the tables come from."""
+    for name in tables:
+        if name not in SECTIONS:
+            meant = suggest(name, [*SECTIONS, *NAMES]) or f"; expected one of {', '.join(SECTIONS)}"
+            raise BadConfiguration(f"{source}: [{name}] is no section{meant}")
+    config = Config(
+        **{name: read_section(kind, tables.get(name, {}), f"{source}: [{name}]") for name, kind in SECTIONS.items()}
+    )
+    check_scope(config.scope, source)
+    check_pairs(config, source)
+    return config
+
+
+def read_section(kind: type[Any], table: Any, where: str) -> Any:
+    if not isinstance(table, dict):
+        raise BadConfiguration(f"{where}: expected a table, found {table!r}")
+    known = {part.name: part for part in fields(kind)}
+    for key in table:
+        if key not in known:
+            meant = suggest(key, known) or suggest(key, NAMES) or f"; expected one of {', '.join(known)}"
+            raise BadConfiguration(f"{where} {key}: no such key{meant}")
+    return kind(**{key: read_value(known[key], value, f"{where} {key}") for key, value in table.items()})
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """The end of a message: the nearest known name, or nothing. A key of another section is found by its last part."""
+    by_end = {text.rpartition(".")[2]: text for text in known}
+    near = get_close_matches(name.rpartition(".")[2], by_end, n=1)
+    return f"; did you mean {by_end[near[0]]}?" if near else ""
+
+
+def read_value(part: Field[Any], value: Any, where: str) -> Any:
+    default = part.default
+    if isinstance(default, bool):
+        return expect(value, isinstance(value, bool), where, "true or false")
+    if isinstance(default, tuple):
+        good = isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
+        expect(value, good, where, 'a list of strings, as in ["one", "two"]')
+        expect(value, all(map(is_text, value)), where, "text in UTF-8")
+        allowed = part.metadata["allowed"]
+        strange = [item for item in value if allowed and item not in allowed]
+        expect(", ".join(strange), not strange, where, f"some of {allowed}")
+        return tuple(value)
+    if isinstance(default, str):
+        allowed = part.metadata.get("allowed")
+        expect(value, isinstance(value, str), where, "a string")
+        expect(value, is_text(value), where, "text in UTF-8")
+        expect(value, not allowed or value in allowed, where, f"one of {allowed}")
+        pattern = part.metadata.get("pattern")
+        return expect(value, not pattern or re.fullmatch(pattern, value), where, part.metadata.get("meaning", ""))
+    whole = isinstance(default, int)
+    good = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool) and value == value
+    expect(value, good, where, "a whole number" if whole else "a number")
+    least, most = part.metadata["least"], part.metadata["most"] or (1 << 53)
+    expect(value, least <= value <= most, where, f"{least} to {most}")
+    return value if whole else float(value)
+
+
+def is_text(value: str) -> bool:
+    """False for bytes of a command line that are not UTF-8: no TOML file can hold them."""
+    return not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def expect(value: Value, good: object, where: str, expected: str) -> Value:
+    if not good:
+        raise BadConfiguration(f"{where}: expected {expected}, found {value!r}")
+    return value
+
+
+def plain_host(text: str) -> str:
+    if "*" in text:
+        raise NotCanonical(text)
+    return host_named(text)
+
+
+def check_scope(scope: Scope, source: str) -> None:
+    """Checked here and not in the extractor: no plan may freeze a configuration that a stage would refuse."""
+    hosts = (plain_host, "names of hosts or domains, without *, which mean all below them too")
+    surts = (parse_surt, "SURT prefixes, as in 'br,ufmg,' or 'br,ufmg,www)/ensino'")
+    patterns = (re.compile, "regular expressions")
+    checks: dict[str, tuple[Callable[[str], object], str]] = {
+        "accept_suffixes": hosts,
+        "accept_domains": hosts,
+        "reject_domains": hosts,
+        "accept_surts": surts,
+        "reject_surts": surts,
+        "accept_patterns": patterns,
+        "reject_patterns": patterns,
+    }
+    for key, (read, expected) in checks.items():
+        for text in getattr(scope, key):
+            try:
+                read(text)
+            except (NotCanonical, re.error, OverflowError, RecursionError) as error:
+                why = "" if isinstance(error, NotCanonical) else f" ({error})"
+                raise BadConfiguration(f"{source}: [scope] {key}: expected {expected}, found {text!r}{why}") from None
+    for term in scope.reject_terms:
+        expect(term, bool(term.strip()), f"{source}: [scope] reject_terms", "words")
+
+
+def check_pairs(config: Config, source: str) -> None:
+    if not config.fetcher.address_families:
+        raise BadConfiguration(
+            f"{source}: fetcher.address_families: expected one of {ADDRESS_FAMILIES} or both, found none"
+        )
+    pairs = [
+        ("verifier.prescheduled_refill", "verifier.prescheduled_max"),
+        ("fetcher.connect_timeout_s", "fetcher.total_timeout_s"),
+        ("fetcher.delay_s", "fetcher.cycle_max_s"),
+        ("fetcher.transfers_max", "fetcher.connections_max"),
+        ("scheduler.server_max_urls", "verifier.prescheduled_max"),
+        ("scheduler.server_max_urls", "scheduler.list_max_urls"),
+    ]
+    for smaller, larger in pairs:
+        low, high = lookup(config, smaller), lookup(config, larger)
+        if low > high:
+            raise BadConfiguration(f"{source}: {smaller} = {low} must not be above {larger} = {high}")
