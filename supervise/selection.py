@@ -83,13 +83,13 @@ class Selection:
         servers = {name: column(generation.servers, name) for name in SERVER_COLUMNS}
         rows = np.flatnonzero(self._pick_rows(generation, servers))
         rows = np.union1d(rows, self._find_urls(block, generation)).astype(np.int64)
-        places = generation.server_index[rows]
+        server_index = generation.server_index[rows]
         named = np.flatnonzero(self._pick_servers(servers))
         return pa.table(
             {
-                "domain_key": np.concatenate([servers["domain_key"][places], servers["domain_key"][named]]),
+                "domain_key": np.concatenate([servers["domain_key"][server_index], servers["domain_key"][named]]),
                 "url_key": np.concatenate([generation.rows["key"][rows], np.full(len(named), SERVER_ROW, np.uint64)]),
-                "server_key": np.concatenate([servers["server_key"][places], servers["server_key"][named]]),
+                "server_key": np.concatenate([servers["server_key"][server_index], servers["server_key"][named]]),
                 "is_server": np.arange(len(rows) + len(named)) >= len(rows),
             },
             schema=RECONSIDERED,
@@ -123,17 +123,17 @@ class Selection:
         wanted, state = self._wanted, generation.rows["state"]
         refused = (state == REFUSED_BY_ROBOTS) | (state == REFUSED_BY_RULE)
         decided = refused | (state == GIVEN_UP) | (generation.rows["attempts"] > 0) & (state != COLLECTED_STATE)
-        places = generation.server_index
+        server_index = generation.server_index
         if not wanted.names_states:
-            return decided & self._is_meant(servers)[places]
+            return decided & self._is_meant(servers)[server_index]
         picked = np.zeros(len(generation), bool)
         if wanted.given_up:
-            picked |= (state == GIVEN_UP) & ~servers["given_up"].astype(bool)[places]
+            picked |= (state == GIVEN_UP) & ~servers["given_up"].astype(bool)[server_index]
         if wanted.refused:
             picked |= refused
         if self._reasons:
-            picked |= decided & self._reasons.have(servers["domain_key"][places], np.asarray(generation.rows["key"]))
-        return picked & self._is_meant(servers)[places]
+            picked |= decided & self._reasons.have(servers["domain_key"][server_index], np.asarray(generation.rows["key"]))
+        return picked & self._is_meant(servers)[server_index]
 
     def _find_urls(self, block: int, generation: Generation) -> np.ndarray:
         """Row numbers of the given URLs; a note for each URL that has no row, or that is collected."""
