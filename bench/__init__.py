@@ -1,1 +1,1 @@
-"""Benchmarks: one script a claim in docs/performance.md."""
+"""Benchmarks: one script per claim in docs/performance.md."""

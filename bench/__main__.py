@@ -1,9 +1,10 @@
 """bench: measures one claim of docs/performance.md, with its peers, on the same data.
 
-  bin/bench                        the benchmarks that there are
+  bin/bench                        list the benchmarks
   bin/bench NAME [--json FILE]     run one, print its table, write its figures to FILE
 
-A benchmark may have options of its own: bin/bench NAME --help. Ratios are medians of interleaved repeats. Let nothing else run on the machine meanwhile.
+A benchmark may have options of its own: bin/bench NAME --help. Ratios are medians of interleaved repeats. Let nothing
+else run on the machine meanwhile.
 
 Example: bin/bench verifier --to 5 --fill --json /tmp/verifier.json      (--crawl DIR is accepted and not used)
 """
@@ -23,14 +24,17 @@ NAME = "bench"
 
 
 def benchmarks() -> dict[str, ModuleType]:
-    """The modules of bench that measure something, by the names that one types; the others are what these share."""
+    """The modules of bench that measure something, by the names that a user types; the others are what these share."""
     names = [found.name for found in pkgutil.iter_modules(bench.__path__) if found.name != "__main__"]
     modules = {name: importlib.import_module(f"bench.{name}") for name in names}
     return {name.replace("_", "-"): module for name, module in modules.items() if hasattr(module, "measure")}
 
 
 def manual_of(name: str, module: ModuleType) -> str:
-    return f"{module.__doc__}\nHow it is measured, and its figures: docs/performance.md.\n\nExample: bin/bench {name} --json /tmp/{name}.json"
+    return (
+        f"{module.__doc__}\nHow it is measured, and its figures: docs/performance.md.\n\n"
+        f"Example: bin/bench {name} --json /tmp/{name}.json"
+    )
 
 
 def main() -> None:

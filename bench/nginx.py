@@ -1,4 +1,4 @@
-"""nginx on loopback: one worker, one port, an address for each name; one folder of files for all names, or for each its own."""
+"""nginx on loopback: one worker, one port, one address per name; one folder of files for all names, or one per name."""
 
 import grp
 import os
@@ -17,7 +17,7 @@ from contract.errors import BadConfiguration, TryLater
 
 ROBOTS = "User-agent: *\nDisallow: /private/\nDisallow: /cgi-bin/\n"
 MEDIA_TYPES = Path("/etc/nginx/mime.types")  # of Debian's nginx
-# What was asked for, what came, and who asked where from: host and port, path and query, status, type, page with the link, agent.
+# Host and port, path and query, status, type, the page with the link, and the agent that asked.
 LOG_FORMAT = "$http_host\t$request_uri\t$status\t$sent_http_content_type\t$http_referer\t$http_user_agent"
 
 CONFIGURATION = """\
@@ -63,7 +63,7 @@ class Site(NamedTuple):
 
 
 class Host(NamedTuple):
-    """Files that are served, and where: by the first host of an address, unless another one there has the name that is asked for."""
+    """Files that are served. The first host of an address answers, unless another one there has the name asked for."""
 
     root: Path
     addresses: list[str]
@@ -84,9 +84,8 @@ def write_hosts(path: Path, sites: list[Site]) -> None:
 
 
 def check_programs(*programs: str) -> None:
-    search = (
-        os.environ.get("PATH", "") + os.pathsep + "/usr/sbin"
-    )  # where Debian has nginx, and a user's PATH often not
+    # Debian has nginx in /usr/sbin, which a user's PATH often lacks.
+    search = os.environ.get("PATH", "") + os.pathsep + "/usr/sbin"
     missing = [name for name in programs if not shutil.which(name, path=search)]
     if missing:
         raise BadConfiguration(f"{' and '.join(missing)}: not installed; apt-get install {' '.join(programs)}")
@@ -101,7 +100,7 @@ def free_port(address: str) -> int:
 
 @contextmanager
 def serving(hosts: list[Host], folder: Path, access_log: Path | None = None) -> Iterator[int]:
-    """nginx while the block lasts; gives the port. With a log of what was asked, files have the types of Debian's nginx."""
+    """nginx while the block lasts; gives the port. With an access log, files have the media types of Debian's nginx."""
     folder.mkdir()
     last = hosts[-1].addresses[-1]
     port = free_port(last)

@@ -1,4 +1,4 @@
-"""The pages that benchmarks use: HTML files of Debian's documentation packages, fetched by name into build/bench-pages."""
+"""The pages of benchmarks: HTML files of Debian's documentation packages, fetched by name into build/bench-pages."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ class Pages(NamedTuple):
 
 
 def open_pages(folder: Path | None) -> Pages:
-    """The pages of somebody's own folder, or those of the packages, fetched once."""
+    """The pages of a given folder, or those of the packages, fetched once."""
     pages = choose_pages(fetch_packages(PACKAGES), PACKAGES) if folder is None else choose_pages(folder.resolve())
     if len(pages.paths) < FILES_MIN:
         raise BadInput(
@@ -54,7 +54,7 @@ def html_files(folder: Path) -> Iterable[str]:
 
 
 def fetch_packages(packages: Iterable[str]) -> Path:
-    """The folder that holds a folder for each package; those that are not there are fetched."""
+    """The folder that holds one folder per package; missing packages are fetched."""
     for package in packages:
         if not (CACHE / package).exists():
             unpack(package, CACHE)
@@ -74,9 +74,9 @@ def unpack(package: str, folder: Path) -> None:
         archive = max(downloads.glob(f"{package}_*.deb"), key=os.path.getmtime)
         subprocess.run(["dpkg", "-x", archive, aside], check=True, capture_output=True, text=True)
     except (OSError, ValueError, subprocess.CalledProcessError) as error:
-        told = (getattr(error, "stderr", "") or str(error)).strip().splitlines()[-1]
+        reason = (getattr(error, "stderr", "") or str(error)).strip().splitlines()[-1]
         raise TryLater(
-            f"{package}: apt-get could not download and unpack it ({told}); run apt-get update, "
+            f"{package}: apt-get could not download and unpack it ({reason}); run apt-get update, "
             "or name a folder of HTML files with --pages"
         ) from None
     aside.rename(folder / package)
@@ -86,11 +86,12 @@ def make_list(pages: Pages, servers: list[str], count: int) -> list[str]:
     """`count` distinct URLs, the servers in turn, each with its own part of the pages."""
     if count > len(servers) * len(pages.paths):
         raise BadInput(
-            f"expected at most {len(servers) * len(pages.paths)} pages: {len(pages.paths)} files on {len(servers)} sites"
+            f"expected at most {len(servers) * len(pages.paths)} pages: "
+            f"{len(pages.paths)} files on {len(servers)} sites"
         )
     each = -(-count // len(servers))  # rounded up
     return [
-        servers[place % len(servers)]
-        + pages.paths[(place % len(servers) * each + place // len(servers)) % len(pages.paths)]
-        for place in range(count)
+        servers[number % len(servers)]
+        + pages.paths[(number % len(servers) * each + number // len(servers)) % len(pages.paths)]
+        for number in range(count)
     ]

@@ -1,4 +1,4 @@
-"""Child processes: run to the end with their CPU told, or kept running beside while something is measured."""
+"""Child processes: run to their end with their CPU time, or kept running while something else is measured."""
 
 import os
 import signal
@@ -105,7 +105,7 @@ def read_listening(process: subprocess.Popen, log: Path) -> str:
 
 def last_line(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "it printed nothing"
 
 
 @contextmanager

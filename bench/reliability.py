@@ -1,9 +1,9 @@
-"""What faults of the machine cost: crawls that are killed, stopped and damaged over and over, judged by the web's own truth.
+"""What faults of the machine cost: crawls killed, stopped and damaged over and over, judged by the web's own truth.
 
-Each fault gets a crawl of its own of the same synthetic web, on loopback. It strikes at random moments (from a seed) until it
-struck --times times or the crawl is over; then the crawl runs to its end. Printed per fault: how often it struck, URLs of the web's truth
-that are missing, pages that the tables have twice, URLs that were given up although the same crawl without faults did not,
-requests for pages that had been answered before, and whether bin/check agrees.
+Each fault gets its own crawl of the same synthetic web, on loopback. It strikes at random moments (from a seed) until
+it has struck --times times or the crawl is over; then the crawl runs to its end. Printed per fault: how often it
+struck, URLs of the web's truth that are missing, pages that the tables have twice, URLs given up that the same crawl
+without faults did not give up, requests for pages that had been answered before, and whether bin/check agrees.
 """
 
 import json
@@ -205,7 +205,7 @@ BETWEEN: dict[str, Callable] = {
 }
 
 
-STOPPING = ("run stopped (SIGTERM)",)  # a run that is told to stop ends with 0 too
+STOPPING = ("run stopped (SIGTERM)",)  # a run that is asked to stop exits with 0 too
 
 
 def strike(trial: Trial, fault: str, times: int) -> tuple[int, int]:
@@ -279,7 +279,8 @@ def add_options(parser: Parser) -> None:
 def measure(arguments) -> dict:
     rows, given_up = [], set()
     print(
-        f"{'fault':36} {'strikes':>7} {'runs':>5} {'pages':>6} {'missing':>7} {'doubled':>7} {'charged':>7} {'asked again':>11}  check  seconds"
+        f"{'fault':36} {'strikes':>7} {'runs':>5} {'pages':>6} {'missing':>7} {'doubled':>7} {'charged':>7} "
+        f"{'asked again':>11}  check  seconds"
     )
     for fault in (NO_FAULT, *AT_WORK, *BETWEEN):
         with tempfile.TemporaryDirectory(prefix="coletor-reliability-") as folder:
@@ -292,7 +293,8 @@ def measure(arguments) -> dict:
         given_up = given_up_now if fault == NO_FAULT else given_up
         rows.append(outcome._asdict())
         print(
-            f"{outcome.fault:36} {outcome.strikes:7} {outcome.runs:5} {outcome.pages:6} {outcome.missing:7} {outcome.doubled:7} {outcome.charged:7} "
+            f"{outcome.fault:36} {outcome.strikes:7} {outcome.runs:5} {outcome.pages:6} {outcome.missing:7} "
+            f"{outcome.doubled:7} {outcome.charged:7} "
             f"{outcome.asked_again:11}  {'agrees' if outcome.agrees else 'WRONG '} {outcome.seconds:7.0f}",
             flush=True,
         )

@@ -1,7 +1,7 @@
-"""What the verifier's bounds cost: seconds, memory and disk with other N, servers a block, URLs a block and prescheduled URLs.
+"""What the verifier's bounds cost: seconds, memory and disk by N, servers and URLs per block, and prescheduled URLs.
 
-Each setting plays the stream of `bin/bench verifier` from its beginning, without peers, up to some millions known, and the
-cycles from there on are measured. Settings that were measured already, in the same folder, are not measured again.
+Each setting plays the stream of `bin/bench verifier` from its beginning, without peers, up to some millions known. The
+cycles from there on are measured. Settings that were already measured in the same folder are not measured again.
 """
 
 import signal
@@ -52,7 +52,7 @@ def add_options(parser: Parser) -> None:
         type=Path,
         default=Path("build/bench-verifier-parameters"),
         metavar="DIR",
-        help="where it works and goes on from (default: build/bench-verifier-parameters)",
+        help="where it works and resumes (default: build/bench-verifier-parameters)",
     )
     parser.add_argument("--fresh", action="store_true", help="begin anew")
     parser.add_argument(

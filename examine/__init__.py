@@ -1,1 +1,1 @@
-"""Reads a crawl folder and tells what is in it; writes nothing and needs no lock."""
+"""Reads a crawl folder and reports what is in it; writes nothing and needs no lock."""

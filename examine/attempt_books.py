@@ -1,8 +1,8 @@
-"""The book of attempts: those of a URL are the failures of its cycles since a seed or a decision last took them back.
+"""The book of attempts: a URL's attempts are its failures since a seed or a decision last took them back.
 
-A turn absorbs seeds and decisions up to `seen`, and applies them before the outcomes of its own cycle. So the events of a
-block are in the order of `seen` for a cycle, and of the position in the log for what an operator gave. What a block has
-not absorbed yet does not count for it.
+A cycle absorbs seeds and decisions up to `seen`, and applies them before its own outcomes. So the events of a block are
+in this order: a cycle by its `seen`, a seed or decision by its position in the log. What a block has not absorbed yet
+does not count for it.
 """
 
 from pathlib import Path
@@ -47,7 +47,7 @@ class Ledger:
         self.attempts[again & ~self._collected] = 0
 
     def _find(self, domain: np.ndarray, key: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The rows of those keys that lie in the block, and what is told of them."""
+        """The rows of those keys that are in the block, and their values."""
         here = in_interval(domain, *self._bounds)
         row = find_pairs(domain[here], key[here], self._domain, self._key)
         return row[row >= 0], values[here][row >= 0]
@@ -70,14 +70,9 @@ def check_attempts(crawl: Path, log: State, generations: dict[int, Generation], 
                 if position < ledger.seen:
                     ledger.take_back(*decision)
     for block, ledger in ledgers.items():
-        place = crawl / names.generation(block, log.generation(block))
-        found = np.asarray(generations[block].rows["attempts"])
-        findings.rows(
-            CLAIM,
-            place,
-            found != np.minimum(ledger.attempts, ATTEMPTS_MAX),
-            "another number of failures in the cycles' tables",
-        )
+        folder = crawl / names.generation(block, log.generation(block))
+        wrong = np.asarray(generations[block].rows["attempts"]) != np.minimum(ledger.attempts, ATTEMPTS_MAX)
+        findings.rows(CLAIM, folder, wrong, "another number of failures in the cycles' tables")
 
 
 def order_of(numbered: tuple[int, Entry | None]) -> float:

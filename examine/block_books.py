@@ -15,6 +15,7 @@ from contract.pending import find_pending_aux
 from contract.tables import AUX, COLLECTED, COLLECTED_STATE, EXTRACTED, METADATA, REFUSED_ROWS, STATES
 from contract.url import Keys, server_of
 from examine.findings import Findings
+from storage.arrays import differ_sorted
 from storage.publish import is_published, read_manifest
 from storage.tables import column, read_table
 
@@ -48,8 +49,7 @@ def check_generation(
     if bad_server.any():
         return
     domain = domain_keys[places]
-    rising = (domain[1:] > domain[:-1]) | ((domain[1:] == domain[:-1]) & (rows["key"][1:] > rows["key"][:-1]))
-    findings.rows("keys of a generation are sorted, each once", place, ~rising, "not above the row before")
+    findings.sorted_pairs("keys of a generation are sorted, each once", place, domain, rows["key"])
     texts = read_urls(crawl, generation, np.arange(len(generation)))
     names_of_servers = column(servers, "server")[places]
     wrong = np.array([keys.of(text) for text in texts], np.uint64) != rows["key"]
@@ -64,7 +64,7 @@ def check_generation(
     )
 
 
-def check_side(crawl: Path, generation: Generation, place: Path, findings: Findings) -> None:
+def check_side(crawl: Path, generation: Generation, folder: Path, findings: Findings) -> None:
     """Every collected URL's metadata row is one of its own URL."""
     cycles = np.asarray(generation.side["cycle"])
     for cycle in np.unique(cycles).tolist():
@@ -75,7 +75,7 @@ def check_side(crawl: Path, generation: Generation, place: Path, findings: Findi
             row = np.asarray(generation.side["row"])[here].astype(np.int64)
             wrong = row >= len(found)
             wrong[~wrong] = found[row[~wrong]] != generation.collected_keys[here][~wrong]
-            findings.rows("collected URLs point at their metadata", place, wrong, f"not the URL in {path}")
+            findings.rows("collected URLs point at their metadata", folder, wrong, f"not the URL in {path}")
 
 
 def add_up(columns: Mapping[str, np.ndarray]) -> Sums:
@@ -144,7 +144,7 @@ def check_position(crawl: Path, log: State, found: Found, findings: Findings) ->
         )
     have = np.unique(np.concatenate(known))
     want = np.unique(np.concatenate([np.empty(0, np.uint64), *(part for part, _ in brought)]))
-    missing, extra = np.setdiff1d(want, have), np.setdiff1d(have, want)
+    missing, extra = differ_sorted(want, have)
     findings.hold("keys of R, AUX and refused = keys of all cycles and seeds", len(want))
     if len(missing) or len(extra):
         findings.deny(

@@ -32,6 +32,7 @@ from examine.attempt_books import check_attempts
 from examine.block_books import Found, check_chain, check_generation, check_position, check_side, is_kept
 from examine.cycle_books import check_cycle, check_sets
 from examine.findings import Findings
+from storage.arrays import is_in_sorted, unite_sorted
 from storage.publish import is_published, read_manifest, verify
 from storage.tables import column, read_table
 
@@ -90,11 +91,11 @@ def check_all(crawl: CrawlFolder, log: State, findings: Findings) -> None:
     for block in range(log.blocks):
         number = log.generation(block)
         if number is not None:
-            place = crawl.path / names.generation(block, number)
-            with findings.reading(FILES, place):
+            generation_folder = crawl.path / names.generation(block, number)
+            with findings.reading(FILES, generation_folder):
                 generation = open_generation(crawl.path, block, number)
-                check_generation(crawl.path, block, log.blocks, generation, place, keys, findings)
-                check_side(crawl.path, generation, place, findings)
+                check_generation(crawl.path, block, log.blocks, generation, generation_folder, keys, findings)
+                check_side(crawl.path, generation, generation_folder, findings)
                 generations[block] = generation
     with findings.reading(FILES, crawl.path):
         check_attempts(crawl.path, log, generations, findings)
@@ -169,10 +170,9 @@ def check_once(crawl: Path, cycles: list[int], findings: Findings) -> None:
         with findings.reading(claim):
             table = read_table(path, COLLECTED, columns=["url_key", "outcome"])
             answered = column(table, "outcome") == ANSWERED
-            findings.rows(
-                claim, path, answered & np.isin(column(table, "url_key"), seen), "collected in an earlier cycle too"
-            )
-            seen = np.concatenate([seen, column(table, "url_key")[answered]])
+            keys = column(table, "url_key")
+            findings.rows(claim, path, answered & is_in_sorted(keys, seen), "collected in an earlier cycle too")
+            seen = unite_sorted(seen, np.unique(keys[answered]))
 
 
 def check_positions(crawl: CrawlFolder, findings: Findings) -> None:

@@ -27,9 +27,11 @@ from contract.tables import (
 from contract.url import Keys, server_of
 from contract.warc import ANSWERS, PageReader
 from examine.findings import Findings
+from storage.arrays import is_in_sorted
 from storage.publish import read_manifest
 from storage.tables import column, read_table
 
+SORTED = "tables are sorted, each URL once"
 LINK_CLASSES = (
     "unparsable",
     "other_scheme",
@@ -67,39 +69,42 @@ def check_cycle(crawl: Path, cycle: int, keys: Keys, findings: Findings) -> None
 
 def check_keyed(path: Path, table, keys: Keys, findings: Findings) -> None:
     """Sorted by (domain key, URL key), each once, and every key that of its URL."""
-    domain, url = column(table, "domain_key"), column(table, "url_key")
-    rising = (domain[1:] > domain[:-1]) | ((domain[1:] == domain[:-1]) & (url[1:] > url[:-1]))
-    findings.rows("tables are sorted, each URL once", path, ~rising, "not above the row before")
-    texts = column(table, "url")
-    wanted = np.array([keys.of(text) for text in texts], np.uint64)
-    servers = [keys.server(server_of(text)) for text in texts]
-    wrong = (wanted != url) | (np.array([server.key for server in servers], np.uint64) != column(table, "server_key"))
-    wrong |= np.array([server.domain_key for server in servers], np.uint64) != domain
-    findings.rows("keys are those of their URLs", path, wrong, "a key is not that of the URL")
+    findings.sorted_pairs(SORTED, path, column(table, "domain_key"), column(table, "url_key"))
+    check_keys(path, table, [server_of(url) for url in column(table, "url")], keys, findings)
 
 
-def check_list(place: Path, listed, collected, metadata, counts: dict, findings: Findings) -> None:
+def check_keys(path: Path, table, servers: list[str], keys: Keys, findings: Findings) -> None:
+    """The keys of each row are those of its URL and of its server, given here."""
+    of_urls = np.array([keys.of(url) for url in column(table, "url")], np.uint64)
+    of_servers = [keys.server(server) for server in servers]
+    wrong = of_urls != column(table, "url_key")
+    wrong |= np.array([server.key for server in of_servers], np.uint64) != column(table, "server_key")
+    wrong |= np.array([server.domain_key for server in of_servers], np.uint64) != column(table, "domain_key")
+    findings.rows("keys are those of their URLs", path, wrong, "a key is not that of the URL or its server")
+
+
+def check_list(folder: Path, listed, collected, metadata, counts: dict, findings: Findings) -> None:
     claim = "list = answered + failed + refused + not reached"
     outcome, foreign = column(collected, "outcome"), column(collected, "foreign").astype(bool)
     numbers = {name: int(((outcome == name) & ~foreign).sum()) for name in (ANSWERED, FAILED, REFUSED)}
-    reached = np.isin(column(listed, "url_key"), column(collected, "url_key")[~foreign])
+    reached = is_in_sorted(column(listed, "url_key"), np.unique(column(collected, "url_key")[~foreign]))
     findings.equal(
         claim,
-        place,
+        folder,
         len(listed),
         sum(numbers.values()) + int((~reached).sum()),
         "rows of the list, and where they went",
     )
     for name in (ANSWERED, FAILED, REFUSED):
         findings.equal(
-            claim, place, counts[names.EXTRACTOR][name], numbers[name], f"{name} in the manifest and in the table"
+            claim, folder, counts[names.EXTRACTOR][name], numbers[name], f"{name} in the manifest and in the table"
         )
     findings.equal(
-        claim, place, counts[names.FETCHER]["listed"], len(listed), "listed in the fetcher's manifest and in the list"
+        claim, folder, counts[names.FETCHER]["listed"], len(listed), "listed in the fetcher's manifest and in the list"
     )
-    findings.equal("Metadados = answered", place, len(metadata), int((outcome == ANSWERED).sum()), "rows")
+    findings.equal("Metadados = answered", folder, len(metadata), int((outcome == ANSWERED).sum()), "rows")
     same = np.array_equal(column(metadata, "url_key"), column(collected, "url_key")[outcome == ANSWERED])
-    findings.equal("Metadados = answered", place, same, True, "the same URLs")
+    findings.equal("Metadados = answered", folder, same, True, "the same URLs")
 
 
 def check_failures(path: Path, collected, keys: Keys, counts: dict, findings: Findings) -> None:
@@ -114,14 +119,10 @@ def check_failures(path: Path, collected, keys: Keys, counts: dict, findings: Fi
     findings.equal(claim, path, len(robots), len(np.unique(robots)), "rows of robots.txt, and their servers")
     reasons = Counter(column(ended, "reason")[~column(ended, "foreign").astype(bool)].tolist())
     findings.equal(claim, path, counts["reasons"], dict(reasons), "reasons in the manifest and in the table")
-    keys_of = [keys.server(server) for server in column(failures, "server")]
-    wrong = np.array([keys.of(url) for url in column(failures, "url")], np.uint64) != column(failures, "url_key")
-    wrong |= np.array([server.key for server in keys_of], np.uint64) != column(failures, "server_key")
-    wrong |= np.array([server.domain_key for server in keys_of], np.uint64) != column(failures, "domain_key")
-    findings.rows("keys are those of their URLs", path, wrong, "a key is not that of the URL or the server")
+    check_keys(path, failures, column(failures, "server").tolist(), keys, findings)
     rows = list(zip(*(column(failures, name).tolist() for name in FAILURES_ORDER)))
     rising = np.array([before < after for before, after in zip(rows, rows[1:])], bool)
-    findings.rows("tables are sorted, each URL once", path, ~rising, "not above the row before")
+    findings.rows(SORTED, path, ~rising, "not above the row before")
 
 
 def check_links(place: Path, extracted, rejected, counts: dict, findings: Findings) -> None:
@@ -150,35 +151,35 @@ def check_links(place: Path, extracted, rejected, counts: dict, findings: Findin
         )
 
 
-def check_merge(place: Path, counts: dict, findings: Findings) -> None:
+def check_merge(folder: Path, counts: dict, findings: Findings) -> None:
     merged = counts[names.VERIFIER]
     findings.equal(
         "UrlsExtraidas = own rows + AUX rows",
-        place,
+        folder,
         merged["extracted"],
         merged["own"] + merged["spilled"] - merged["foreign_spilled"],
         "rows",
     )
-    aux = place / names.AUX
+    aux = folder / names.AUX
     if aux.exists():
         findings.equal(
             "UrlsExtraidas = own rows + AUX rows", aux, merged["spilled"], len(read_table(aux, AUX)), "rows spilled"
         )
-    check_sets(place, merged, findings)
+    check_sets(folder, merged, findings)
 
 
-def check_sets(place: Path, merged: dict, findings: Findings) -> None:
+def check_sets(folder: Path, merged: dict, findings: Findings) -> None:
     sets = ("repeated", "already_collected", "collected_now", "known_uncollected", "new")
     findings.equal(
         "rows merged = the four sets + repeated + refused by rule",
-        place,
+        folder,
         merged["rows_merged"],
         sum(merged[name] for name in sets) + merged["refused_linked"],
         "rows, sets",
     )
     findings.equal(
         "R after = R before + new",
-        place,
+        folder,
         merged["known"],
         merged["known_before"] + merged["new"] + merged["foreign_new"],
         "URLs",

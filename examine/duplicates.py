@@ -1,14 +1,16 @@
 """Clusters of pages with the same content, in one crawl or across several: what bin/show --duplicates prints.
 
-Theory. A generation's side set has the content digest of every collected page, in the order of its rows. Digests are divided by
-their first 16 bits: one pass over the columns counts how many begin with which, so that ranges of prefixes can be chosen that
-fit into memory; then each range is read from the columns, sorted, and its runs of equal digests are the clusters.
+Theory. A generation's side set has the content digest of every collected page, in the order of its rows. Digests are
+divided by their first 16 bits. One pass over the columns counts the digests of each prefix, so that ranges of prefixes
+can be chosen that fit into memory. Then each range is read from the columns. Pages with the same digest have the same
+first half of it; most pages share theirs with no other page, and are put aside at once. The others are sorted, and
+their runs of equal digests are the clusters.
 
 The status of a page is not in the side set but in the metadata of its cycle. Of each such table one bit per page is
 kept in memory: whether the status is 200 to 299.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -23,17 +25,18 @@ from contract.generation import Generation, open_generation, read_urls
 from contract.log import replay
 from contract.tables import METADATA
 from contract.units import count as count_of
-from storage.arrays import starts_of_runs
+from storage.arrays import find_repeated, starts_of_runs
 from storage.columns import Columns
 from storage.errors import Damaged
 from storage.tables import column, read_table
 
 MEMORY_MAX_BYTES = Verifier().memory_max_bytes  # for the pages of one range, while they are sorted
-ROW_BYTES = 96  # of a page while its range is sorted: digest, place, order, and copies of them
+ROW_BYTES = 96  # per page while its range is sorted: digest, page id, order, and copies of them
 PREFIX_BITS = 16
 CHUNK_ROWS = 1 << 20
-MEMBERS_SHOWN = 10  # pages of a cluster that a person is shown
+MEMBERS_SHOWN = 10  # pages per cluster in the output for people
 TEXTS_AT_ONCE = 100_000  # pages whose URLs are read together
+ROW_BITS = np.uint64(32)  # of a page id, which is the number of its source and the row of its side set behind it
 
 
 class Source(NamedTuple):
@@ -50,7 +53,7 @@ class Source(NamedTuple):
 
 @dataclass
 class Duplicates:
-    """Clusters from the largest; `places` are u64, source << 32 | row of its side set, one cluster after the other."""
+    """Clusters from the largest; `page_ids` (u64) has the pages of one cluster after those of the other."""
 
     pages: int  # whose content is known
     unknown: int
@@ -60,7 +63,7 @@ class Duplicates:
     in_clusters: int
     sizes: np.ndarray  # i8
     digests: np.ndarray  # u8 of 2 columns, first half and second
-    places: np.ndarray
+    page_ids: np.ndarray
 
 
 def open_sources(crawls: list[Path]) -> list[Source]:
@@ -134,7 +137,7 @@ def is_known(halves: np.ndarray) -> np.ndarray:
 
 
 def choose_ranges(counts: np.ndarray, rows_max: int) -> list[tuple[int, int]]:
-    """Ranges [low, high) of prefixes that cover all, each of at most `rows_max` rows where one prefix alone has no more."""
+    """Ranges [low, high) of prefixes that cover all, each of at most `rows_max` rows unless one prefix has more."""
     ranges, low, rows = [], 0, 0
     for prefix, count in enumerate(counts.tolist()):
         if rows and rows + count > rows_max:
@@ -161,7 +164,7 @@ def find_duplicates(
         int(counts.sum()),
         unknown,
         others,
-        0,
+        int(counts.sum()),  # each page counts as distinct until another with its digest is found
         0,
         0,
         np.empty(0, np.int64),
@@ -175,46 +178,44 @@ def find_duplicates(
 
 
 def read_range(chunks: Iterator[Chunk], low: int, high: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Digests as halves and places (u64) of the wanted pages whose prefix is in [low, high)."""
-    digests, places, end = np.empty((rows, 2), np.uint64), np.empty(rows, np.uint64), 0
+    """Digests as halves and ids (u64) of wanted pages whose prefix is in [low, high) and whose first half repeats."""
+    digests, page_ids, end = np.empty((rows, 2), np.uint64), np.empty(rows, np.uint64), 0
     for number, start, halves, is_wanted in chunks:
         prefix = halves[:, 0] >> np.uint64(64 - PREFIX_BITS)
         here = np.flatnonzero((prefix >= low) & (prefix < high) & is_known(halves) & is_wanted)
         digests[end : end + len(here)] = halves[here]
-        places[end : end + len(here)] = (np.uint64(number) << np.uint64(32)) + np.uint64(start) + here.astype(np.uint64)
+        page_ids[end : end + len(here)] = (np.uint64(number) << ROW_BITS) + np.uint64(start) + here.astype(np.uint64)
         end += len(here)
-    return digests, places
+    repeated = find_repeated(np.ascontiguousarray(digests[:, 0]))
+    return digests[repeated], page_ids[repeated]
 
 
-def add_range(found: Duplicates, digests: np.ndarray, places: np.ndarray, limit: int) -> None:
-    if not len(places):
+def add_range(found: Duplicates, digests: np.ndarray, page_ids: np.ndarray, limit: int) -> None:
+    """Adds the clusters of a range; the digests that are not here are distinct, and were counted as such."""
+    if not len(page_ids):
         return
-    order = np.lexsort((places, digests[:, 1], digests[:, 0]))
-    digests, places = digests[order], places[order]
+    order = np.lexsort((page_ids, digests[:, 1], digests[:, 0]))
+    digests, page_ids = digests[order], page_ids[order]
     starts = np.flatnonzero(np.concatenate(([True], (digests[1:] != digests[:-1]).any(axis=1))))
-    sizes = np.diff(np.append(starts, len(places)))
-    found.distinct += len(starts)
+    sizes = np.diff(np.append(starts, len(page_ids)))
+    found.distinct -= len(page_ids) - len(starts)
     several = np.flatnonzero(sizes > 1)
     found.clusters += len(several)
     found.in_clusters += int(sizes[several].sum())
     largest = several[np.argsort(-sizes[several], kind="stable")][: limit or None]
-    keep_largest(
-        found, sizes[largest], digests[starts[largest]], places[members_of(starts[largest], sizes[largest])], limit
-    )
+    members = members_of(starts[largest], sizes[largest])
+    keep_largest(found, sizes[largest], digests[starts[largest]], page_ids[members], limit)
 
 
-def keep_largest(found: Duplicates, sizes: np.ndarray, digests: np.ndarray, places: np.ndarray, limit: int) -> None:
-    """Unites clusters of another range with those found; ranges rise, so that a stable sort leaves ties by digest."""
-    sizes, digests, places = (
-        np.concatenate(pair) for pair in ((found.sizes, sizes), (found.digests, digests), (found.places, places))
-    )
+def keep_largest(found: Duplicates, sizes: np.ndarray, digests: np.ndarray, page_ids: np.ndarray, limit: int) -> None:
+    """Unites clusters of another range with those found; ranges rise, so a stable sort leaves ties by digest."""
+    sizes = np.concatenate((found.sizes, sizes))
+    digests = np.concatenate((found.digests, digests))
+    page_ids = np.concatenate((found.page_ids, page_ids))
     order = np.argsort(-sizes, kind="stable")[: limit or None]
     starts = np.cumsum(sizes) - sizes
-    found.sizes, found.digests, found.places = (
-        sizes[order],
-        digests[order],
-        places[members_of(starts[order], sizes[order])],
-    )
+    found.sizes, found.digests = sizes[order], digests[order]
+    found.page_ids = page_ids[members_of(starts[order], sizes[order])]
 
 
 def members_of(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -229,57 +230,60 @@ def iterate_clusters(sources: list[Source], found: Duplicates, members_max: int 
     batch: list[tuple[int, np.ndarray]] = []
     waiting = 0
     for number, (size, end) in enumerate(zip(found.sizes.tolist(), ends.tolist())):
-        places = sort_members(sources, found.places[end - size : end])[: members_max or None]
-        batch.append((number, places))
-        waiting += len(places)
+        members = sort_members(sources, found.page_ids[end - size : end])[: members_max or None]
+        batch.append((number, members))
+        waiting += len(members)
         if waiting >= TEXTS_AT_ONCE:
             yield from read_batch(sources, found, batch)
             batch, waiting = [], 0
     yield from read_batch(sources, found, batch)
 
 
-def sort_members(sources: list[Source], places: np.ndarray) -> np.ndarray:
-    number, row = places >> np.uint64(32), (places & np.uint64(0xFFFFFFFF)).astype(np.int64)
+def divide_ids(page_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Number of the source, and row of its side set; both i64."""
+    numbers = page_ids >> ROW_BITS
+    return numbers.astype(np.int64), (page_ids - (numbers << ROW_BITS)).astype(np.int64)
+
+
+def sort_members(sources: list[Source], page_ids: np.ndarray) -> np.ndarray:
+    number, row = divide_ids(page_ids)
     crawls = list(dict.fromkeys(source.crawl for source in sources))
-    crawl, cycle, row_of_cycle = (np.empty(len(places), np.int64) for _ in range(3))
+    crawl, cycle, row_of_cycle = (np.empty(len(page_ids), np.int64) for _ in range(3))
     for which in np.unique(number).tolist():
         here, source = number == which, sources[which]
         crawl[here] = crawls.index(source.crawl)
         cycle[here], row_of_cycle[here] = source.side["cycle"][row[here]], source.side["row"][row[here]]
-    return places[np.lexsort((row_of_cycle, cycle, crawl))]
+    return page_ids[np.lexsort((row_of_cycle, cycle, crawl))]
 
 
-def read_batch(sources: list[Source], found: Duplicates, batch: Iterable[tuple[int, np.ndarray]]) -> Iterator[dict]:
-    batch = list(batch)
-    places = np.unique(np.concatenate([np.empty(0, np.uint64), *(members for _, members in batch)]))
-    pages = read_pages(sources, places)
+def read_batch(sources: list[Source], found: Duplicates, batch: list[tuple[int, np.ndarray]]) -> Iterator[dict]:
+    pages = read_pages(sources, np.unique(np.concatenate([np.empty(0, np.uint64), *(ids for _, ids in batch)])))
     for number, members in batch:
         yield {
             "size": int(found.sizes[number]),
             "content_digest": found.digests[number].astype(">u8").tobytes().hex(),
-            "pages": [pages[place] for place in members.tolist()],
+            "pages": [pages[page_id] for page_id in members.tolist()],
         }
 
 
-def read_pages(sources: list[Source], places: np.ndarray) -> dict[int, dict]:
-    """What is told of pages, by place; each block's text is read once, in its order."""
+def read_pages(sources: list[Source], page_ids: np.ndarray) -> dict[int, dict]:
+    """What is printed of pages, by id (u64, sorted); each block's text is read once, in its order."""
     pages = {}
-    for which in np.unique(places >> np.uint64(32)).tolist():
-        source = sources[which]
-        here = places[places >> np.uint64(32) == which]
-        row = (here & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    numbers, rows = divide_ids(page_ids)
+    for which in np.unique(numbers).tolist():
+        source, row = sources[which], rows[numbers == which]
         generation = source.open()
         urls = read_urls(source.crawl, generation, generation.collected_rows[row])
-        for place, url, cycle, row_of_cycle in zip(
-            here.tolist(), urls, source.side["cycle"][row].tolist(), source.side["row"][row].tolist()
-        ):
-            pages[place] = {"url": url, "crawl": str(source.crawl), "cycle": cycle, "row": row_of_cycle}
+        cycles, rows_of_cycles = source.side["cycle"][row].tolist(), source.side["row"][row].tolist()
+        for page_id, url, cycle, row_of_cycle in zip(page_ids[numbers == which].tolist(), urls, cycles, rows_of_cycles):
+            pages[page_id] = {"url": url, "crawl": str(source.crawl), "cycle": cycle, "row": row_of_cycle}
     return pages
 
 
 def summarise(found: Duplicates) -> str:
     return (
-        f"{count_of(found.pages, 'page')}, {found.distinct:,} distinct, {found.in_clusters:,} in {count_of(found.clusters, 'cluster')}"
+        f"{count_of(found.pages, 'page')}, {found.distinct:,} distinct, "
+        f"{found.in_clusters:,} in {count_of(found.clusters, 'cluster')}"
         + (f"; {found.unknown:,} more whose content is not known" if found.unknown else "")
         + (f"; {found.others:,} of another status than 200 to 299 left out (--all-statuses)" if found.others else "")
     )

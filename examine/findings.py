@@ -1,11 +1,11 @@
-"""What a check found: a count of what holds, and each thing that does not, with its file and row."""
+"""What a check found: how many statements hold, and each that does not, with its file and row."""
 
 from contextlib import contextmanager
 
 from contract.errors import BadConfiguration
 from storage.errors import Damaged, UnknownFormat
 
-SHOWN_OF_A_KIND = 5
+SHOWN_PER_CLAIM = 5
 
 
 class Findings:
@@ -16,23 +16,28 @@ class Findings:
     def hold(self, claim: str, times: int = 1) -> None:
         self.checked[claim] = self.checked.get(claim, 0) + times
 
-    def deny(self, claim: str, place, what: str, row: int | None = None) -> None:
-        self.wrong.setdefault(claim, []).append(f"{place}{'' if row is None else f' row {row}'}: {what}")
+    def deny(self, claim: str, path, what: str, row: int | None = None) -> None:
+        self.wrong.setdefault(claim, []).append(f"{path}{'' if row is None else f' row {row}'}: {what}")
 
-    def equal(self, claim: str, place, left, right, meaning: str) -> None:
+    def equal(self, claim: str, path, left, right, meaning: str) -> None:
         self.hold(claim)
         if left != right:
-            self.deny(claim, place, f"{meaning}: {left} against {right}")
+            self.deny(claim, path, f"{meaning}: {left} against {right}")
 
-    def rows(self, claim: str, place, bad_mask, what: str) -> None:
+    def rows(self, claim: str, path, bad_mask, what: str) -> None:
         """Counts one statement about every row of a file; the mask (numpy bool) marks rows that break it."""
         self.hold(claim, len(bad_mask))
-        for row in bad_mask.nonzero()[0][:SHOWN_OF_A_KIND].tolist():
-            self.deny(claim, place, what, row)
+        for row in bad_mask.nonzero()[0][:SHOWN_PER_CLAIM].tolist():
+            self.deny(claim, path, what, row)
+
+    def sorted_pairs(self, claim: str, path, first, second) -> None:
+        """Two columns (u64) are sorted by both, and each pair occurs once."""
+        rising = (first[1:] > first[:-1]) | ((first[1:] == first[:-1]) & (second[1:] > second[:-1]))
+        self.rows(claim, path, ~rising, "not above the row before")
 
     @contextmanager
-    def reading(self, claim: str, place=""):
-        """A file that cannot be read, or does not hold what it should, is a finding, not the end of the check."""
+    def reading(self, claim: str, path=""):
+        """A file that cannot be read, or does not hold what it should, is a finding; the check continues."""
         try:
             yield
         except (Damaged, UnknownFormat, BadConfiguration) as error:
@@ -40,13 +45,13 @@ class Findings:
         except FileNotFoundError as error:
             self.deny(claim, error.filename, "expected a file, found none")
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            self.deny(claim, place, f"expected what docs/formats.md describes, found {error!r}")
+            self.deny(claim, path, f"expected what docs/formats.md describes, found {error!r}")
 
     def report(self) -> list[str]:
         lines = [
             f"ok     {claim}: {number:,} checked" for claim, number in self.checked.items() if claim not in self.wrong
         ]
-        for claim, places in self.wrong.items():
-            lines.append(f"WRONG  {claim}: {len(places):,} found")
-            lines += [f"         {place}" for place in places[:SHOWN_OF_A_KIND]]
+        for claim, wrong in self.wrong.items():
+            lines.append(f"WRONG  {claim}: {len(wrong):,} found")
+            lines += [f"         {line}" for line in wrong[:SHOWN_PER_CLAIM]]
         return lines

@@ -1,4 +1,4 @@
-"""Clusters of pages that are nearly the same, by the fingerprints of their texts: what bin/show --near-duplicates prints."""
+"""Clusters of pages whose texts are nearly the same, by fingerprint: what bin/show --near-duplicates prints."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ Row = dict[str, int | list[str]]
 
 
 class Pages(NamedTuple):
-    """Where pages with a fingerprint stand, each URL once: file and row i64, fingerprint u64."""
+    """Pages with a fingerprint, each URL once: index of the file and row i64, fingerprint u64."""
 
     file: np.ndarray
     row: np.ndarray
@@ -31,13 +31,15 @@ class Pages(NamedTuple):
 
 
 def read_clusters(path: Path, limit: int) -> tuple[str, int, Iterator[Row]]:
-    """A line about them, their number, and the largest `limit` (0: all): size, distinct contents, and URLs."""
+    """A line about the clusters, their number, and the largest `limit` (0: all): size, distinct contents, and URLs."""
     files = find_files(path)
     pages = read_pages(files)
     clusters = find_clusters(pages.fingerprint)
-    about = f"{path}: {count(len(pages.row), 'page')} with a fingerprint, {count(len(clusters), 'cluster')} of near duplicates"
+    about = f"{path}: {count(len(pages.row), 'page')} with a fingerprint, "
+    about += f"{count(len(clusters), 'cluster')} of near duplicates"
     if pages.lacking:
-        about += f" (passed over for want of a column fingerprint or url_key: {len(pages.lacking):,} of {count(len(files), 'file')})"
+        about += f" (skipped, without a column fingerprint or url_key: {len(pages.lacking):,} of "
+        about += f"{count(len(files), 'file')})"
     return about, len(clusters), iterate_clusters(files, pages, clusters[:limit] if limit > 0 else clusters)
 
 
@@ -78,7 +80,7 @@ def read_pages(files: list[Path]) -> Pages:
 
 
 def iterate_clusters(files: list[Path], pages: Pages, clusters: list[np.ndarray]) -> Iterator[Row]:
-    """Reads text only of pages that are shown, a file at a time."""
+    """Reads text only of pages that are shown, one file at a time."""
     wanted = np.sort(np.concatenate(clusters)) if clusters else np.zeros(0, np.int64)
     found: dict[int, tuple[str, bytes]] = {}
     for number in np.unique(pages.file[wanted]).tolist():

@@ -30,7 +30,7 @@ GENERATION_CHUNK_ROWS = 10_000
 
 
 def read_any(path: Path) -> tuple[str, Rows]:
-    """Chosen by name alone, as the crawl folder is laid out."""
+    """The reader is chosen by the file's name alone, as a crawl folder has it."""
     if path.is_dir():
         return read_folder(path)
     name = path.name
@@ -38,13 +38,8 @@ def read_any(path: Path) -> tuple[str, Rows]:
         return f"{path}: WARC records", iterate_records(path)
     if name.endswith(".parquet"):
         return read_parquet(path)
-    if name.endswith(".npy"):
-        array = read_small_array(path)
-        return f"{path}: {count(len(array), 'row')} of {array.dtype}", (
-            {"row": row, "value": plain(value)} for row, value in enumerate(array)
-        )
-    if name.endswith(PACKED):
-        array = read_packed(path)
+    if name.endswith((".npy", PACKED)):
+        array = read_packed(path) if name.endswith(PACKED) else read_small_array(path)
         return f"{path}: {count(len(array), 'row')} of {array.dtype}", (
             {"row": row, "value": plain(value)} for row, value in enumerate(array)
         )

@@ -8,22 +8,22 @@
   bin/show --near-duplicates PATH   clusters of pages whose text is nearly the same, the largest first
   bin/show --duplicates [DIR ...]   clusters of pages with the same content, in one crawl or across several
 
-Paths are taken from the working folder, or from --crawl where they do not exist there. --json prints
-one JSON object a line; --limit N stops after N rows (default 20; 0: no limit).
+Paths are relative to the working folder, or to --crawl where they do not exist there. --json prints
+one JSON object per line; --limit N stops after N rows (default 20; 0: no limit).
 
 Long values are cut unless --json is given.
 
 Near duplicates are pages whose fingerprints differ in at most 3 bits of 64, or that are joined by such pages. PATH is a
 MetadadosUrlsColetadas.parquet, a cycle, or a crawl folder (all its cycles; of a URL collected more than once the last
-counts). Each cluster comes with its size, the number of distinct contents in it, and its URLs, one a line; --limit
+counts). Each cluster comes with its size, the number of distinct contents in it, and its URLs, one per line; --limit
 counts clusters. The extractor makes fingerprints where extractor.near_duplicates = true.
 
 Duplicates are pages whose decoded content has the same digest, in all blocks of the crawl folders DIR (default:
 --crawl), so that earlier crawls can be compared too. Only pages of a status of 200 to 299 count, unless --all-statuses
 is given: error pages and redirects are alike on many servers. --limit counts clusters; of each, the first pages are
-printed with their cycle. --json prints every cluster, and all its pages with the crawl, cycle and row of
-MetadadosUrlsColetadas where each lies. Columns are read in parts that fit into 1 GiB; what --json prints needs 8 bytes
-per page in clusters beside that, statuses one bit per page.
+printed with their cycle. --json prints every cluster, and all its pages with the crawl, cycle and row of each in
+MetadadosUrlsColetadas. Columns are read in parts that fit into 1 GiB. Beside that, --json needs 8 bytes per page in
+clusters, and statuses one bit per page.
 
 Examples:
   bin/show --crawl demo/crawl log --limit 5
@@ -55,7 +55,7 @@ LIMIT = 20
 def main() -> None:
     parser = make_parser(NAME, __doc__)
     parser.add_argument("paths", type=Path, nargs="*", metavar="FILE")
-    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
     parser.add_argument("--limit", type=int, metavar="N", help="rows to print (default 20; 0: all)")
     parser.add_argument(
         "--at", type=int, metavar="OFFSET", help="print the record that begins at this byte of a file of pages"

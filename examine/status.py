@@ -1,10 +1,12 @@
-"""status: what a crawl is doing and has done.
+"""status: prints what a crawl is doing and has done.
 
   bin/status [--crawl DIR]          a page for people
   bin/status --crawl DIR --json     the same as one JSON object
 
-Reads only the log and manifests, so it is quick at any size, and it needs no lock: it may be run
-while a crawl is at work.
+Reads only the log and manifests, so it is quick at any size. Needs no lock: run it while a crawl is at work.
+
+The line `known` counts URLs by state: `prescheduled` ones may be in the next list, `waiting` ones not yet. The column
+`to fetch` counts both.
 
 Example: bin/status --crawl demo/crawl
 """
@@ -132,7 +134,7 @@ def figures_of(crawl: Path, block: int, generation: int | None) -> dict:
 
 
 def reasons_of(extractor: Path) -> dict[str, int]:
-    """Why listed URLs of a cycle were not answered: reason -> URLs; nothing where its tables were not kept."""
+    """Why listed URLs of a cycle were not answered: reason -> URLs; empty where its tables were not kept."""
     try:
         return read_manifest(extractor)["counts"]["reasons"]
     except (FileNotFoundError, Damaged, UnknownFormat, KeyError):
@@ -140,7 +142,7 @@ def reasons_of(extractor: Path) -> dict[str, int]:
 
 
 def join_failures(rows: list[dict]) -> list[dict]:
-    """What the blocks tell of failing servers as one table by reason, the most common first."""
+    """The failing servers of all blocks as one table by reason, the most common first."""
     found: dict[str, dict] = {}
     for row in rows:
         known = found.setdefault(row["reason"], {**row, "failing": 0, "given_up": 0})
@@ -174,7 +176,7 @@ def configuration_problem(crawl: Path) -> str:
 
 
 def is_locked(crawl: Path) -> bool:
-    """Whether a run holds the lock; looking does not take it away from one that starts just now for longer than an instant."""
+    """Whether a run holds the lock. Looking takes a shared lock, for an instant only."""
     try:
         descriptor = os.open(crawl / names.LOCK, os.O_RDONLY)
     except FileNotFoundError:
@@ -189,7 +191,7 @@ def is_locked(crawl: Path) -> bool:
 
 
 def advice(crawl: Path, log: State, path: str) -> str:
-    """What to run for a file that was set aside; nothing where the crawl goes on without it."""
+    """The command to run for a file that was set aside; empty where the crawl continues without it."""
     parts, verifier = Path(path).parts, f"bin/verifier --crawl {shlex.quote(str(crawl))}"
     try:
         if parts[0] == names.GENERATIONS:
@@ -200,19 +202,19 @@ def advice(crawl: Path, log: State, path: str) -> str:
         if parts[2:3] == (names.VERIFIER,):
             return f"{verifier} --cycle {int(parts[1])} --repair"
     except (ValueError, IndexError):
-        pass  # a note of somebody else
+        pass  # not a note of ours
     return ""
 
 
 def can_repair(crawl: Path, log: State, cycle: int) -> bool:
-    """Whether the generation that the cycle's merge began from is kept and whole."""
+    """Whether the generation that the cycle merged into is kept and whole."""
     position = log.cycles.get(cycle)
     parents = log.entries[position].parents if position is not None else {}
     return all(number is None or is_whole(crawl, block, number) for block, number in parents.items())
 
 
 def block_in_need(crawl: Path, log: State, path: Path) -> int | None:
-    """The block whose live generation has this file or, of a segment of text, uses it; blocks that were one share them."""
+    """The block whose live generation has this file, or uses this segment of text; halves of a split share segments."""
     for block in range(log.blocks):
         number = log.generation(block)
         folder = Path(names.generation(block, number)) if number is not None else None
@@ -234,49 +236,55 @@ def print_status(status: dict) -> None:
     fetched = status["fetched"]
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in status["entries"].items())
     states = ", ".join(f"{number:,} {state.replace('_', ' ')}" for state, number in status["states"].items())
-    tell(
-        f"{status['crawl']}: {'running now' if status['running'] else 'not running'}; began {moment(status['began_at_ms'])}, "
-        f"{count(status['commits'], 'commit')}" + (f" ({kinds})" if kinds else "")
+    print_line(
+        f"{status['crawl']}: {'running now' if status['running'] else 'not running'}; "
+        f"began {moment(status['began_at_ms'])}, {count(status['commits'], 'commit')}"
+        + (f" ({kinds})" if kinds else "")
     )
-    tell(
-        f"fetched   {count(fetched['answered'], 'page')}, {size(fetched['bytes'])}; {fetched['failed']:,} failed, {fetched['refused']:,} refused"
+    print_line(
+        f"fetched   {count(fetched['answered'], 'page')}, {size(fetched['bytes'])}; "
+        f"{fetched['failed']:,} failed, {fetched['refused']:,} refused"
     )
     if status["reasons"]:
         shown = list(status["reasons"].items())[:REASONS_SHOWN]
-        told = ", ".join(f"{reason}{HINTS.get(reason, '')} {number:,}" for reason, number in shown)
-        tell(make_plain(f"          {told}"))
-    tell(f"known     {count(status['known'], 'URL')}" + (f": {states}" if states else ""))
-    tell(
-        f"servers   {status['servers']:,} known, {status['servers_failing']:,} failing, {status['servers_given_up']:,} given up"
+        reasons = ", ".join(f"{reason}{HINTS.get(reason, '')} {number:,}" for reason, number in shown)
+        print_line(make_plain(f"          {reasons}"))
+    print_line(f"known     {count(status['known'], 'URL')}" + (f": {states}" if states else ""))
+    print_line(
+        f"servers   {status['servers']:,} known, {status['servers_failing']:,} failing, "
+        f"{status['servers_given_up']:,} given up"
     )
     for row in status["server_failures"][:REASONS_SHOWN]:
         numbers = ", ".join(f"{row[name]:,} {name.replace('_', ' ')}" for name in ("failing", "given_up") if row[name])
-        tell(make_plain(f"          {row['reason']}: {numbers}, such as {row['example']}: {row['message']}"))
+        print_line(make_plain(f"          {row['reason']}: {numbers}, such as {row['example']}: {row['message']}"))
     for cycle in status["open"]:
-        tell(
-            f"open      cycle {cycle['cycle']} ({cycle['kind']}, block {cycle['block']}), done: {', '.join(cycle['stages_done']) or 'nothing yet'}"
+        print_line(
+            f"open      cycle {cycle['cycle']} ({cycle['kind']}, block {cycle['block']}), "
+            f"done: {', '.join(cycle['stages_done']) or 'nothing yet'}"
         )
         if cycle["held"]:
-            tell(
-                f"held      cycle {cycle['cycle']} waits for the next run of bin/crawl or bin/run-cycle: {cycle['held']}"
+            print_line(
+                f"held      cycle {cycle['cycle']} waits for the next run of bin/crawl or bin/run-cycle: "
+                f"{cycle['held']}"
             )
     for cycle in status["uncounted"]:
-        tell(
-            f"damage    {names.cycle(cycle)}/{names.FETCHER}/{names.MANIFEST} cannot be read: its pages are not counted above, the crawl goes on"
+        print_line(
+            f"damage    {names.cycle(cycle)}/{names.FETCHER}/{names.MANIFEST} cannot be read: "
+            "its pages are not counted above, the crawl goes on"
         )
     for cycle in status["without_plan"]:
-        tell(
+        print_line(
             f"damage    cycle {cycle} has no {names.PLAN} that can be read: the next run sets what it made aside in "
             f"{names.CORRUPT}/ and goes on without it"
         )
     if status["configuration"]:
-        tell(make_plain(f"damage    {status['configuration']}"))
+        print_line(make_plain(f"damage    {status['configuration']}"))
     if status["inbox"]:
-        tell(f"inbox     {count(status['inbox'], 'file')} of seeds or decisions for the next turn")
+        print_line(f"inbox     {count(status['inbox'], 'file')} of seeds or decisions for the next turn")
     for note in status["damage"]:
-        tell(f"damage    {note['path']}: {note['reason']}")
+        print_line(f"damage    {note['path']}: {note['reason']}")
         print(f"          run: {note['run']}" if note["run"] else "          the crawl goes on without it")
-    rows = [["block", "generation", "known", "collected", "waiting", "servers", "due"]]
+    rows = [["block", "generation", "known", "collected", "to fetch", "servers", "due"]]
     for block in status["by_block"]:
         due = block.get("earliest_due_ms")
         figures = (f"{block.get(name, 0):,}" for name in ("known", "collected", "waiting", "servers"))
@@ -290,11 +298,11 @@ def print_status(status: dict) -> None:
         )
     widths = [max(map(len, column)) for column in list(zip(*rows))[:-1]]
     for row in rows:
-        tell("  ".join([*(f"{cell:>{width}}" for cell, width in zip(row, widths)), row[-1]]))
+        print_line("  ".join([*(f"{cell:>{width}}" for cell, width in zip(row, widths)), row[-1]]))
 
 
-def tell(line: str) -> None:
-    say(line, indent=10)  # below what a line says of its first word
+def print_line(line: str) -> None:
+    say(line, indent=10)  # continued below what follows the first word
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""What the files of a crawl tell of one URL: its row in R, its page, the cycles that found, listed and asked it, who links to it.
+"""Finds all about one URL in a crawl's files: its row in R, its page, its cycles, the pages that link to it.
 
-Tables keyed by URL are sorted by domain key, so that the statistics of their row groups tell which few are read.
+Tables keyed by URL are sorted by domain key, so the statistics of their row groups show which few must be read.
 """
 
 from collections.abc import Iterator
@@ -59,10 +59,10 @@ def identify(crawl: CrawlFolder, log: State, url: str) -> Subject:
 def find_row(path: Path, schema: pa.Schema, subject: Subject, columns: list[str] | None = None) -> dict | None:
     """The row of the URL in a table that is sorted by domain key; none where it has none."""
     with open_table(path, schema) as file:
-        place = file.schema_arrow.names.index("domain_key")
+        index = file.schema_arrow.names.index("domain_key")
         groups = []
         for group in range(file.metadata.num_row_groups):
-            statistics = file.metadata.row_group(group).column(place).statistics
+            statistics = file.metadata.row_group(group).column(index).statistics
             if (
                 statistics is None
                 or not statistics.has_min_max
@@ -105,9 +105,9 @@ def find_known(crawl: Path, log: State, subject: Subject) -> dict | None:
         position, length = np.array([server["robots_text"]], np.uint64), np.array([server["robots_length"]])
         known["robots"] = read_blobs(crawl / names.TEXT, names.segment, position, length)[0]
     if row["state"] == COLLECTED_STATE:
-        place = int(np.count_nonzero(generation.rows.read("state", 0, place) == COLLECTED_STATE))
+        side_row = int(np.count_nonzero(generation.rows.read("state", 0, place) == COLLECTED_STATE))
         known["collected"] = {
-            name: int(generation.side.read(name, place, place + 1)[0]) for name in ("cycle", "row", "duplicate")
+            name: int(generation.side.read(name, side_row, side_row + 1)[0]) for name in ("cycle", "row", "duplicate")
         }
     return known
 
@@ -143,7 +143,7 @@ def find_refusals(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
 
 
 def find_events(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
-    """Each committed cycle that found it or asked it, in the order of the log; `missing` names tables that were not kept."""
+    """Each committed cycle that found it or asked for it, in the order of the log; `missing`: tables not kept."""
     for position, entry in enumerate(log.entries):
         if entry is None or not KINDS[entry.kind].has_aux:
             continue
@@ -166,7 +166,7 @@ def find_events(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
 
 
 def find_failure(extractor: Path, subject: Subject) -> dict:
-    """Why it was not answered in a cycle; nothing where Falhas was not kept. Of a URL's rows the page's is first."""
+    """Why it was not answered in a cycle; empty where Falhas was not kept. Of a URL's rows the page's is first."""
     path = extractor / names.FAILURES
     row = find_row(path, FAILURES, subject, ["message", "address", "failed_at_ms"]) if path.exists() else None
     return {name: row[name] for name in ("message", "address", "failed_at_ms")} if row else {}

@@ -1,12 +1,13 @@
-"""why: tells, from the files alone, what became of a URL and why it was or was not fetched.
+"""why: reports, from the files alone, what became of a URL and why it was or was not fetched.
 
-  bin/why [--crawl DIR] URL          a short account
+  bin/why [--crawl DIR] URL          a short report
   bin/why [--crawl DIR] URL --json   all that was found, as one JSON object
 
-The URL is folded as links are, by the newest configuration. Told are: when it was found and which pages link to it, its state,
-what each cycle that asked it got, what robots.txt says, and where its page lies. A URL that no table has is judged anew by the
-rules of [scope], by those of the cycle whose page links to it where Ligacoes has that link. Needs no lock and asks nobody
-(bin/fetcher --trace does); of a large crawl it opens one block and a few pages of each cycle's tables.
+The URL is folded as links are, by the newest configuration. The report has: when the URL was found and which pages
+link to it, its state, what each cycle that asked for it got, what robots.txt says, and where its page is stored. A URL
+that no table has is judged anew by the rules of [scope]: those of the cycle whose page links to it, where Ligacoes has
+that link. Needs no lock and sends no requests (bin/fetcher --trace does). Of a large crawl it opens one block and a few
+pages of each cycle's tables.
 
 Example: bin/why --crawl demo/crawl http://s1.test:8080/
 """
@@ -54,7 +55,7 @@ def main() -> None:
             )
         )
         return
-    for line in tell(facts, arguments.crawl):
+    for line in describe(facts, arguments.crawl):
         say(make_plain(line), indent=10)
 
 
@@ -107,7 +108,7 @@ def gather(crawl: CrawlFolder, text: str, now_ms: int) -> dict:
 
 
 def find_linking(crawl: Path, log: State, subject: Subject, facts: dict) -> list[dict]:
-    """Pages that link to it: of the first cycle that found it; where none did, of the last whose Ligacoes has it at all."""
+    """Pages that link to it: of the first cycle that found it; where none did, of the last whose Ligacoes has it."""
     found = [event["cycle"] for event in facts["events"] if event["event"] == "found"]
     if found:
         return url_history.find_links(crawl, found[0], subject)
@@ -123,25 +124,21 @@ def judge_known(facts: dict, config: Config) -> tuple[str, str]:
     known, page, robots = facts["known"], facts["page"], facts["robots"]
     server, state = known["server"], known["state"]
     asked = [event for event in facts["events"] if event["event"] == "asked"]
-    last = tell_last(asked[-1]) if asked else ""
+    last = describe_last(asked[-1]) if asked else ""
     if known["collected"]:
-        told = (
-            f"status {page['status']}, {page['type'] or 'no type'}, {size(page['bytes'])}"
-            if page
-            else "its row of metadata was not kept"
-        )
-        return "collected", f"in cycle {known['collected']['cycle']}: {told}"
+        answer = "its row of metadata was not kept"
+        if page:
+            answer = f"status {page['status']}, {page['type'] or 'no type'}, {size(page['bytes'])}"
+        return "collected", f"in cycle {known['collected']['cycle']}: {answer}"
     if state == "refused_by_robots":
-        return (
-            "refused by robots",
-            f"robots.txt of {server['server']}: {robots['rule'] if robots else 'is not there any more'}; it waits again when that file changes",
-        )
+        rule = robots["rule"] if robots else "is not there any more"
+        return "refused by robots", f"robots.txt of {server['server']}: {rule}; it waits again when that file changes"
     if state == "refused_by_rule":
         return "refused by rule", f"the fetcher refused it{last}; bin/reconsider takes that back"
     if state == "given_up" and server["given_up"]:
         return "given up", (
             f"its server {server['server']} failed {count(server['failures'], 'time')} in a row and was given "
-            f"up with its URLs; its last failure: {tell_failure(server)}; bin/reconsider takes that back"
+            f"up with its URLs; its last failure: {describe_failure(server)}; bin/reconsider takes that back"
         )
     if state == "given_up":
         return "given up", (
@@ -156,18 +153,17 @@ def judge_known(facts: dict, config: Config) -> tuple[str, str]:
     )
 
 
-def tell_last(event: dict) -> str:
-    told = event["reason"] or str(event["status"])
+def describe_last(event: dict) -> str:
     why = f": {event['message']}" if event.get("message") else ""
-    return f"; last: {event['outcome']}, {told}, in cycle {event['cycle']}{why}"
+    return f"; last: {event['outcome']}, {event['reason'] or event['status']}, in cycle {event['cycle']}{why}"
 
 
-def tell_failure(server: dict) -> str:
+def describe_failure(server: dict) -> str:
     """The last failure of a server, in words."""
     if not server["last_failure_reason"]:
         return "not known"
-    told = f"{server['last_failure_reason']}, {moment(server['last_failure_at_ms'])}"
-    return told + (f": {server['last_failure_message']}" if server["last_failure_message"] else "")
+    message = f": {server['last_failure_message']}" if server["last_failure_message"] else ""
+    return f"{server['last_failure_reason']}, {moment(server['last_failure_at_ms'])}{message}"
 
 
 def wait_reason(facts: dict, config: Config) -> str:
@@ -177,29 +173,28 @@ def wait_reason(facts: dict, config: Config) -> str:
         if server["ready_at_ms"] >= server["due_at_ms"]:
             cause = "it asked for time"
         elif server["failures"]:
-            cause = f"{count(server['failures'], 'failure')} in a row, the last: {tell_failure(server)}"
+            cause = f"{count(server['failures'], 'failure')} in a row, the last: {describe_failure(server)}"
         return f"its server {server['server']} is not due before {moment(server['due_at_ms'])}: {cause}"
     asked = {event["cycle"] for event in facts["events"] if event["event"] == "asked"}
     missed = [found for found in facts["lists"] if found["cycle"] not in asked]
     if missed:
         what = ", which was abandoned or dropped" if missed[-1]["is_dropped"] else " and was not reached"
         return f"it was in the list of cycle {missed[-1]['cycle']}{what}; it may be in the next one"
-    place = (
-        "may be in the next list"
-        if known["state"] == "prescheduled"
-        else f"is not yet among the {config.verifier.prescheduled_max} that may be listed"
+    chance = "may be in the next list"
+    if known["state"] != "prescheduled":
+        chance = f"is not yet among the {config.verifier.prescheduled_max} that may be listed"
+    return (
+        f"it {chance}; {count(server['waiting'], 'URL')} of {server['server']} to fetch, "
+        f"a list takes {config.scheduler.server_max_urls} of them at most"
     )
-    return f"it {place}; {count(server['waiting'], 'URL')} of {server['server']} waiting, a list takes {config.scheduler.server_max_urls} of them at most"
 
 
 def judge_unknown(
     crawl: CrawlFolder, subject: Subject, facts: dict, newest: int | None, config: Config
 ) -> tuple[str, str]:
     if facts["pending"]:
-        return (
-            "not yet",
-            f"cycle {facts['pending'][0]['cycle']} brought it; it waits in AUX for the next turn of block {subject.block}",
-        )
+        cycle = facts["pending"][0]["cycle"]
+        return "not yet", f"cycle {cycle} brought it; it waits in AUX for the next turn of block {subject.block}"
     if name := find_in_inbox(crawl.path, subject.url, config):
         return "not yet", f"it is a seed in inbox/{name}, which the next turn of the ring takes in"
     if facts["refused"]:
@@ -234,7 +229,7 @@ def judge_unknown(
             if nofollow
             else f"links of kind {', '.join(kinds)} are not followed"
             if not set(kinds) & set(follow)
-            else "no rule tells why"
+            else "no rule says why"
         )
         return "not followed", f"{cause} ([extractor] obey_nofollow, follow, requisites)"
     return (
@@ -264,17 +259,15 @@ def count_rejected(crawl: Path, server: str) -> dict[str, int]:
     return counts
 
 
-def tell(facts: dict, crawl: Path) -> list[str]:
+def describe(facts: dict, crawl: Path) -> list[str]:
+    """The report for people, line by line."""
     lines = [facts["url"] or facts["given"]]
     if facts["url"] and facts["url"] != facts["given"]:
         lines[0] += f"  (given as {facts['given']})"
     lines.append(f"{facts['verdict']}: {facts['because']}")
     for link in facts.get("links", ()):
-        how = (
-            ", ".join(link["kinds"])
-            + (", nofollow" if link["nofollow"] else "")
-            + ("" if link["followed"] else ", not followed")
-        )
+        marks = ["nofollow"] * link["nofollow"] + ["not followed"] * (not link["followed"])
+        how = ", ".join([*link["kinds"], *marks])
         lines.append(
             f"linked    by {link['page'] or 'robots.txt of a server'} in cycle {link['cycle']} ({how})"
             + (f": {link['anchor']}" if link["anchor"] else "")
@@ -288,21 +281,24 @@ def tell(facts: dict, crawl: Path) -> list[str]:
     for event in [event for event in events if event["event"] == "asked"]:
         what, at_ms = event["reason"] or event["status"], event.get("failed_at_ms", event["fetched_at_ms"])
         asked_of = f" of {event['address']}" if event.get("address") else ""
-        lines.append(
-            f"asked     in cycle {event['cycle']}, {moment(at_ms)}: {event['outcome']} {what}, "
-            f"{count(event['attempts'], 'request')}{asked_of}"
-        )
+        outcome = f"in cycle {event['cycle']}, {moment(at_ms)}: {event['outcome']} {what}"
+        if event["attempts"]:
+            lines.append(f"asked     {outcome}, {count(event['attempts'], 'request')}{asked_of}")
+        else:
+            lines.append(f"listed    {outcome}, without a request")
         lines += [f"          {event['message']}"] if event.get("message") else []
     if known := facts.get("known"):
         server = known["server"]
         lines.append(
-            f"state     {known['state'].replace('_', ' ')}, depth {known['depth']}, {count(known['links_in'], 'link')} in; block {facts['block']}, generation {known['generation']}"
+            f"state     {known['state'].replace('_', ' ')}, depth {known['depth']}, "
+            f"{count(known['links_in'], 'link')} in; block {facts['block']}, generation {known['generation']}"
         )
         lines.append(
-            f"server    {server['server']}: {count(server['known'], 'URL')} known, {server['collected']:,} collected, {server['waiting']:,} waiting, {count(server['failures'], 'failure')} in a row"
+            f"server    {server['server']}: {count(server['known'], 'URL')} known, {server['collected']:,} collected, "
+            f"{server['waiting']:,} to fetch, {count(server['failures'], 'failure')} in a row"
         )
         if server["last_failure_reason"]:
-            lines.append(f"          {'given up; ' * server['given_up']}last failure: {tell_failure(server)}")
+            lines.append(f"          {'given up; ' * server['given_up']}last failure: {describe_failure(server)}")
     if robots := facts.get("robots"):
         lines.append(f"robots    {'allows it' if robots['allows'] else 'forbids it'}: {robots['rule']}")
     if page := facts.get("page"):
@@ -320,7 +316,7 @@ def tell(facts: dict, crawl: Path) -> list[str]:
     missing = [event["file"] for event in events if event["event"] == "missing"]
     if missing:
         lines.append(
-            f"note      {count(len(missing), 'table')} not kept, and so not in this account; the first: {missing[0]}"
+            f"note      {count(len(missing), 'table')} not kept, and so not in this report; the first: {missing[0]}"
         )
     return lines
 

@@ -1,18 +1,28 @@
-"""Columns as .npy files, opened by mmap, and the set operations on sorted unique u64 keys."""
+"""Columns as .npy files, opened by mmap, and set operations on columns of u64 keys.
+
+sortednp works on columns that are sorted already, where numpy would sort again (figures: decision 9).
+"""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import sortednp
 
 from storage.errors import Damaged
 
+Array = npt.NDArray[Any]
+Keys = npt.NDArray[np.uint64]
+Rows = npt.NDArray[np.int64]
+SORTED_AT_ONCE = 1 << 20  # keys whose order is found together: they and their order fit into a processor's cache
 
-def open_array(path: Path, dtype: str) -> np.ndarray:
+
+def open_array(path: Path, dtype: str) -> Array:
     """The column, read-only, by mmap; Damaged where it is no one-dimensional .npy file of that dtype."""
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     except ValueError:
         array = read_small_array(path)
     except (OSError, EOFError) as error:
@@ -22,24 +32,63 @@ def open_array(path: Path, dtype: str) -> np.ndarray:
     return array
 
 
-def read_small_array(path: Path) -> np.ndarray:
-    """Reads what mmap refuses: a column of no rows. A file that is cut off fails here too."""
+def read_small_array(path: Path) -> Array:
+    """The column, read whole. mmap refuses a column of no rows, and a truncated file, which fails here too."""
     try:
-        return np.load(path, allow_pickle=False)
+        array: Array = np.load(path, allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
         raise Damaged(path, f"expected an .npy file, found {error}") from None
+    return array
 
 
-def find_in_sorted(keys: np.ndarray, among: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Indices (into `keys`, into `among`) of the common keys; both u64, sorted, unique."""
+def find_in_sorted(keys: Keys, among: Keys) -> tuple[Rows, Rows]:
+    """Row numbers (in `keys`, in `among`) of the common keys; both u64, sorted, unique."""
     if not len(keys) or not len(among):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     _, (left, right) = sortednp.intersect(np.ascontiguousarray(keys), np.ascontiguousarray(among), indices=True)
     return left.astype(np.int64), right.astype(np.int64)
 
 
-def merge_sorted(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(merged keys, new row of each of `left`, of each of `right`); both u64, sorted, unique, without common keys."""
+def is_in_sorted(keys: Keys, among: Keys) -> npt.NDArray[np.bool_]:
+    """Whether each key is in `among`; keys u64 in any order, also repeated; `among` u64, sorted, unique."""
+    found = np.zeros(len(keys), bool)
+    if len(among):
+        among = np.ascontiguousarray(among)
+        for start in range(0, len(keys), SORTED_AT_ONCE):
+            part = keys[start : start + SORTED_AT_ONCE]
+            order = np.argsort(part)
+            _, (rows, _) = sortednp.intersect(
+                part[order], among, duplicates=sortednp.IntersectDuplicates.KEEP_MAX_N, indices=True
+            )
+            found[start + order[rows.astype(np.int64)]] = True
+    return found
+
+
+def find_repeated(keys: Keys) -> Rows:
+    """Row numbers, rising, of the keys that occur more than once; keys u64, in any order."""
+    ordered = np.sort(keys)
+    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
+    return np.flatnonzero(is_in_sorted(keys, repeated[starts_of_runs(repeated)]))
+
+
+def unite_sorted(left: Keys, right: Keys) -> Keys:
+    """All keys of both; both u64, sorted, unique, and so is the result."""
+    if not len(left) or not len(right):
+        return left if len(left) else right
+    united: Keys = sortednp.merge(
+        np.ascontiguousarray(left), np.ascontiguousarray(right), duplicates=sortednp.MergeDuplicates.DROP
+    )
+    return united
+
+
+def differ_sorted(left: Keys, right: Keys) -> tuple[Keys, Keys]:
+    """The keys that only `left` has and those that only `right` has; all u64, sorted, unique."""
+    in_left, in_right = find_in_sorted(left, right)
+    return np.delete(left, in_left), np.delete(right, in_right)
+
+
+def merge_sorted(left: Keys, right: Keys) -> tuple[Keys, Rows, Rows]:
+    """The merged keys, and the row of each key of `left` and `right` among them; u64, sorted, unique, disjoint."""
     if not len(left) or not len(right):
         merged = np.array(left if len(left) else right)
         return merged, np.arange(len(left)), np.arange(len(right))
@@ -49,32 +98,32 @@ def merge_sorted(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.nd
     return merged, left_rows.astype(np.int64), right_rows.astype(np.int64)
 
 
-def interleave(left: np.ndarray, right: np.ndarray, left_rows: np.ndarray, right_rows: np.ndarray) -> np.ndarray:
-    """The column that goes with the keys of merge_sorted."""
+def interleave(left: Array, right: Array, left_rows: Rows, right_rows: Rows) -> Array:
+    """The column that belongs to the keys of merge_sorted."""
     column = np.empty(len(left) + len(right), left.dtype)
     column[left_rows] = left
     column[right_rows] = right
     return column
 
 
-def starts_of_runs(values: np.ndarray) -> np.ndarray:
-    """Index of the first of each run of equal values in a sorted array."""
+def starts_of_runs(values: Array) -> Rows:
+    """Index of the first value of each run of equal values in a sorted array."""
     if not len(values):
         return np.empty(0, np.int64)
     return np.flatnonzero(np.concatenate(([True], values[1:] != values[:-1])))
 
 
-def rank_in_run(values: np.ndarray) -> np.ndarray:
-    """For each value of a sorted array, how many equal ones come before it."""
+def rank_in_run(values: Array) -> Rows:
+    """For each value of a sorted array, how many equal values stand before it."""
     starts = starts_of_runs(values)
     lengths = np.diff(np.append(starts, len(values)))
     return np.arange(len(values)) - np.repeat(starts, lengths)
 
 
-def encode(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(distinct values, in the order of their first rows; index of each value among them, i32).
+def encode(values: Array) -> tuple[Array, npt.NDArray[np.int32]]:
+    """(distinct values in the order of their first rows, index of each value among them, i32).
 
-    By hashing, which takes a fifth of the time of sorting.
+    Hashing takes a fifth of the time of sorting.
     """
     encoded = pa.array(values).dictionary_encode()
     return encoded.dictionary.to_numpy(), encoded.indices.to_numpy()

@@ -132,7 +132,9 @@ class Selection:
         if wanted.refused:
             picked |= refused
         if self._reasons:
-            picked |= decided & self._reasons.have(servers["domain_key"][server_index], np.asarray(generation.rows["key"]))
+            picked |= decided & self._reasons.have(
+                servers["domain_key"][server_index], np.asarray(generation.rows["key"])
+            )
         return picked & self._is_meant(servers)[server_index]
 
     def _find_urls(self, block: int, generation: Generation) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The two that ask, each in a process of its own, and what the server wrote down of them."""
+"""wget and the crawler, each in its own process, and what the server logged of them."""
 
 import sys
 from pathlib import Path
@@ -16,7 +16,7 @@ WGET, CRAWLER = "wget-of-the-benchmark", "Coletor"  # how their agents' names be
 class Asked(NamedTuple):
     status: int
     type: str  # without parameters
-    referer: str = ""  # the page with the link, where who asked told it
+    referer: str = ""  # the page with the link, where the request names it
 
 
 def run_wget(urls: list[str], sites: list[Site], port: int, folder: Path) -> Spent:
@@ -44,12 +44,12 @@ def run_wget(urls: list[str], sites: list[Site], port: int, folder: Path) -> Spe
         f"--output-file={folder / 'wget.log'}",
         *urls,
     ]
-    # It ends with 8 where any URL was answered by an error, and documentation has broken links.
+    # Exit code 8: an error was the answer to some URL, and documentation has broken links.
     return run_child(command, folder / "wget.errors", limit_s=LIMIT_S, codes=(0, 8))
 
 
 def run_crawler(urls: list[str], sites: list[Site], hosts_file: Path, folder: Path) -> Spent:
-    """A crawl from the same URLs until nothing waits, without pauses, all links kept."""
+    """A crawl from the same URLs until nothing is left to fetch, without pauses, all links kept."""
     domains = ", ".join(f'"{site.name}"' for site in sites)
     settings = (
         "blocks.first=1",

@@ -13,7 +13,7 @@ from contract.url import path_extension
 
 UNEXPLAINED = "unexplained"
 DOCUMENTS = ("text/html", "application/xhtml+xml", "application/pdf", "text/plain", "text/xml", "application/xml")
-# Tags and attributes in which wget 1.21 looks for URLs give links of these kinds; form it takes where the method is GET.
+# The kinds of links that wget 1.21 finds, by its tags and attributes; a form only where the method is GET.
 WGET_KINDS = frozenset(
     (
         "a",
@@ -66,8 +66,8 @@ def count_sorts(ours: dict[str, Asked], theirs: dict[str, Asked]) -> list[Row]:
     """A row for each sort, documents first."""
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
     for url in ours.keys() | theirs.keys():
-        place = 0 if url in ours and url in theirs else 1 if url in theirs else 2
-        counts[sort_of(theirs.get(url) or ours[url])][place] += 1
+        column = 0 if url in ours and url in theirs else 1 if url in theirs else 2
+        counts[sort_of(theirs.get(url) or ours[url])][column] += 1
     return [Row(sort, *counts[sort]) for sort in sorted(counts, key=lambda sort: (sort not in DOCUMENTS, sort))]
 
 
@@ -101,9 +101,10 @@ def explain_rule(url: str, rule: str) -> str:
 def explain_unseen(url: str, referer: Referer) -> str:
     """Why the crawler knows no link to what wget asked for."""
     if not referer.url:
-        return f"{UNEXPLAINED}: no link to it was found, and not who told wget"
+        return f"{UNEXPLAINED}: no link to it was found, nor where wget found one"
     if not referer.is_ours:
-        return f"found in a file that was not fetched ({explain_rule(referer.url, referer.rule) if referer.rule else 'see there'})"
+        why = explain_rule(referer.url, referer.rule) if referer.rule else "see there"
+        return f"found in a file that was not fetched ({why})"
     written = unquote(url.removeprefix(referer.url.partition("?")[0].rpartition("/")[0] + "/"))
     if "\\" in written:
         return "a back-slash, which browsers take for a slash and wget for a letter"

@@ -1,4 +1,4 @@
-"""What the crawl's own tables tell of URLs: the links that lead there, and what became of them."""
+"""What the crawl's own tables have of URLs: the links that lead there, and what became of them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

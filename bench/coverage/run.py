@@ -1,4 +1,4 @@
-"""The run: sites are served, both ask, the server's log is compared, differences are told with their reasons."""
+"""The run: serves the sites, lets both ask, compares the server's log, prints differences with their reasons."""
 
 import signal
 import sys
@@ -62,7 +62,8 @@ def measure(arguments) -> dict:
         books = Books(folder / "crawl")
         ours, theirs = read_log(text, CRAWLER), read_log(text, WGET)
         print(
-            f"wget asked for {len(theirs)} URLs in {wget_s:.0f} s; the crawler for {len(ours)} in {crawl_s:.0f} s and {books.cycles} cycles"
+            f"wget asked for {len(theirs)} URLs in {wget_s:.0f} s; "
+            f"the crawler for {len(ours)} in {crawl_s:.0f} s and {books.cycles} cycles"
         )
         return compare(ours, theirs, books, hosts) | {"wget_s": round(wget_s, 1), "crawl_s": round(crawl_s, 1)}
 
@@ -73,7 +74,8 @@ def compare(ours: dict[str, Asked], theirs: dict[str, Asked], books: Books, host
         url for url, (outcome, reason) in books.collected.items() if (outcome, reason) == (REFUSED, REASON_ROBOTS)
     ]
     print(
-        f"the crawl's tables have {len(answered)} URLs as answered, and differ from the server's log in {len(answered ^ ours.keys())}; "
+        f"the crawl's tables have {len(answered)} URLs as answered, and differ from the server's log in "
+        f"{len(answered ^ ours.keys())}; "
         f"{len(refused)} were refused by robots.txt, of which wget asked for {len(theirs.keys() & refused)}"
     )
     rows = count_sorts(ours, theirs)
@@ -101,7 +103,8 @@ def compare(ours: dict[str, Asked], theirs: dict[str, Asked], books: Books, host
     ] + differ
     documents = [row for row in rows if row.sort in DOCUMENTS]
     print(
-        f"documents asked for by both: {sum(row.both for row in documents)}; differences without an explanation: {len(without)}",
+        f"documents asked for by both: {sum(row.both for row in documents)}; "
+        f"differences without an explanation: {len(without)}",
         flush=True,
     )
     return {

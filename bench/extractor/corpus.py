@@ -1,4 +1,4 @@
-"""The pages that are read, and the two forms in which they are handed over: WARC for the extractor, decoded for its peers."""
+"""The pages that are read, in two forms: WARC for the extractor, decoded for its peers."""
 
 import pickle
 from collections.abc import Iterable
@@ -15,16 +15,18 @@ from storage.frames import Zstd
 from storage.publish import publishing
 from synthweb import Web
 
-# Of each package every n-th page by name. With these parts the mean is 28 KB and 106 links: manuals of few links (PostgreSQL) and
-# references of many (Java's API, pandas) weigh so much against each other. pandas alone would be 93 KB and 474 links.
+# Of each package every n-th page by name. With these parts the mean is 28 KB and 106 links: they balance manuals of few
+# links (PostgreSQL) and references of many (Java's API, pandas). pandas alone would be 93 KB and 474 links.
 PARTS = {**dict.fromkeys(PACKAGES, 1), "openjdk-17-doc": 2, "python-pandas-doc": 5}
 PAGES_MIN = 100
 SYNTHETIC_SERVERS = 450  # make some 5,000 pages
 FETCHED_AT_MS = 1_790_000_000_000
 TYPE = "text/html"  # as nginx has it: the charset stands in the page
 HTTP_HEAD = (
-    "HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nDate: Mon, 21 Sep 2026 14:13:20 GMT\r\nContent-Type: {type}\r\nContent-Length: {size}\r\n"
-    'Last-Modified: Mon, 07 Sep 2026 09:00:00 GMT\r\nConnection: keep-alive\r\nETag: "68bd4a90-{size:x}"\r\nAccept-Ranges: bytes\r\n\r\n'
+    "HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nDate: Mon, 21 Sep 2026 14:13:20 GMT\r\n"
+    "Content-Type: {type}\r\nContent-Length: {size}\r\n"
+    "Last-Modified: Mon, 07 Sep 2026 09:00:00 GMT\r\nConnection: keep-alive\r\n"
+    'ETag: "68bd4a90-{size:x}"\r\nAccept-Ranges: bytes\r\n\r\n'
 )
 REQUEST = (
     "GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: Coletor/1.0 (+https://bench.test/)\r\nAccept: */*\r\n"
@@ -43,7 +45,7 @@ class Corpus(NamedTuple):
 
 
 def open_corpus(folder: Path | None, most: int) -> Corpus:
-    """The pages of somebody's own folder, or those of the packages, or where they cannot be had of synthweb; at most so many."""
+    """At most so many pages: of a given folder, or of the packages, or of synthweb where those cannot be fetched."""
     if folder is not None:
         corpus = Corpus(pages_below(folder.resolve(), "", "pages", 1), str(folder))
     else:
@@ -85,7 +87,7 @@ def synthetic_pages(folder: Path) -> list[Page]:
 
 
 def write_pages(pages: list[Page], folder: Path, prefixes: tuple[str, ...] = ("",)) -> None:
-    """A folder of pages as the fetcher leaves it: all of them once for each prefix, which their servers' names begin with."""
+    """A folder of pages as the fetcher leaves it: all of them once per prefix, with which names of servers begin."""
     compressor = Zstd()
     with publishing(folder) as manifest:
         (folder / names.PAGES).mkdir()

@@ -10,7 +10,7 @@ from contract.command import Parser, at_least
 class Scale:
     pages: int  # at most; every n-th, so that the mixture stays
     repeats: int
-    starts: int  # runs with one page, whose median is what starting and publishing takes
+    starts: int  # runs with one page; their median is what starting and publishing takes
 
 
 FULL = Scale(pages=100_000, repeats=3, starts=3)

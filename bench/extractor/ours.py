@@ -1,4 +1,4 @@
-"""The extractor as it is measured: a process of its own with its workers, on some cores, from WARC files to published tables."""
+"""The extractor as it is measured: its own process with workers, on some cores, from WARC files to published tables."""
 
 import json
 import shutil
@@ -13,25 +13,30 @@ from contract import names
 from contract.errors import TryLater
 
 LOOK_EVERY_S = 0.02
-LEAST_S = 1e-3  # a few pages may take less than starts differ by
+LEAST_S = 1e-3  # a few pages may take less time than starts differ by
+NO_SCANNER_BYTES = 1 << 40  # more than a corpus has: the compiled tag scanner is not loaded
 
 
 class Memory(NamedTuple):
     """The largest that was seen, in megabytes."""
 
     worker: float  # of one worker: its own and what it shares with the process that forked it
-    worker_with_files: float  # and the parts of mapped page files that lie in memory, which the kernel may take back
+    worker_with_files: float  # and the parts of mapped page files in memory, which the kernel may take back
     parent: float  # of the process that joins rows and writes tables
 
 
 class Ours:
-    """Runs of the extractor with so many workers on so many cores, each with a fresh output folder."""
+    """Runs of the extractor with so many workers on so many cores, each with a fresh output folder.
 
-    def __init__(self, folder: Path, workers: int, cores: list[int]):
+    With the tag scanner, it is loaded also for one page, so that loading is part of starting.
+    """
+
+    def __init__(self, folder: Path, workers: int, cores: list[int], has_scanner: bool = True):
         self.out = folder / "tables"
         self._log = folder / "extractor.log"
         self._workers = workers
         self._cores = cores[:workers]
+        self._scan_from_bytes = 0 if has_scanner else NO_SCANNER_BYTES
         self.start = Spent(0.0, 0.0)
 
     def learn_start(self, one_page: Path, starts: int) -> None:
@@ -54,7 +59,7 @@ class Ours:
         return spent
 
     def watch(self, pages: Path, count: int) -> Memory:
-        """Reads a folder while somebody looks at the memory of its processes."""
+        """Reads a folder, and looks at the memory of its processes meanwhile."""
         child = self._begin(pages)
         largest = Memory(0.0, 0.0, 0.0)
         try:
@@ -69,7 +74,7 @@ class Ours:
         self._expect(count)
         return largest
 
-    def books(self) -> dict:
+    def counts(self) -> dict:
         return json.loads((self.out / names.MANIFEST).read_text())["counts"]
 
     def links_bytes(self) -> int:
@@ -88,13 +93,13 @@ class Ours:
             "--set",
             f"extractor.workers={self._workers}",
             "--set",
-            "extractor.scan_from_bytes=0",
-        ]  # loading is a part of starting, also where one page is read
+            f"extractor.scan_from_bytes={self._scan_from_bytes}",
+        ]
         with on_cores(self._cores):
             return Child(command, self._log)
 
     def _expect(self, count: int) -> None:
-        if (parsed := self.books()["pages_parsed"]) != count:
+        if (parsed := self.counts()["pages_parsed"]) != count:
             raise TryLater(f"the extractor parsed {parsed} pages of {count}")
 
 
@@ -109,7 +114,7 @@ def children_of(process: int) -> list[int]:
 
 
 def resident_mb(process: int) -> tuple[float, float]:
-    """What of a process lies in memory, without mapped files and with them; zeros where it has ended."""
+    """Memory of a process, without mapped files and with them; zeros where it has ended."""
     try:
         fields = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
         anonymous, files, shared = (int(fields[name].split()[0]) / 1024 for name in ("RssAnon", "RssFile", "RssShmem"))

@@ -1,8 +1,9 @@
-"""The peers, each in a process of its own: they find the links of decoded pages that lie in memory, and print what it took.
+"""The peers, each in its own process: they find the links of decoded pages in memory, and print what it took.
 
     python -m bench.extractor.peers NAME FILE      (NAME: scrapy or lxml; FILE as corpus.write_decoded leaves it)
 
-It prints JSON: `pages`, `links` (distinct in their page), `wall_s` and `cpu_s`, without starting and without reading the file.
+It prints JSON: `pages`, `links` (distinct in their page), `wall_s` and `cpu_s`, without starting and without reading
+the file.
 """
 
 import json
@@ -22,10 +23,10 @@ FindLinks = Callable[[str, bytes], int]
 
 def run_peer(name: str, decoded: Path, count: int, core: int) -> tuple[Spent, int]:
     """What finding the links of the pages takes a peer on one core, and how many it found."""
-    told, log = decoded.with_name(f"{name}.json"), decoded.with_name(f"{name}.log")
+    output, log = decoded.with_name(f"{name}.json"), decoded.with_name(f"{name}.log")
     with on_cores([core]):
-        run_child([sys.executable, "-P", "-m", "bench.extractor.peers", name, decoded], log, told)
-    found = json.loads(told.read_text())
+        run_child([sys.executable, "-P", "-m", "bench.extractor.peers", name, decoded], log, output)
+    found = json.loads(output.read_text())
     if found["pages"] != count:
         raise TryLater(f"{name} read {found['pages']} pages of {count}")
     return Spent(found["wall_s"], found["cpu_s"]), found["links"]

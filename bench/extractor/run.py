@@ -1,4 +1,4 @@
-"""The run: pages are written, the parts are measured in turn, the tables printed."""
+"""The run: writes the pages, measures each part, prints the tables."""
 
 import json
 import os
@@ -55,46 +55,55 @@ def measure_speed(scale: Scale, corpus: Corpus, cores: list[int], folder: Path) 
     write_pages(corpus.pages[:1], folder / "one")
     write_decoded(corpus.pages, folder / "decoded")
     count, pages = len(corpus.pages), folder / "pages"
-    one, two = Ours(folder, 1, cores), Ours(folder, 2, cores)
-    for ours in (one, two):
+    one, two, unscanned = Ours(folder, 1, cores), Ours(folder, 2, cores), Ours(folder, 1, cores, has_scanner=False)
+    for ours in (one, two, unscanned):
         ours.learn_start(folder / "one", scale.starts)
-    taken: dict[str, list] = {"one": [], "two": [], **{name: [] for name in NAMES}}
+    taken: dict[str, list] = {"one": [], "two": [], "unscanned": [], **{name: [] for name in NAMES}}
     found = {}
     for _ in range(scale.repeats):
         taken["one"].append(one.run(pages, count))
+        taken["unscanned"].append(unscanned.run(pages, count))
         for name in NAMES:
             spent, found[name] = run_peer(name, folder / "decoded", count, cores[0])
             taken[name].append(spent)
         taken["two"].append(two.run(pages, count))
-    books, links_bytes = two.books(), two.links_bytes()
-    links = books["link_occurrences"]
-    figures = calculation.speed_figures(count, links, taken["one"], taken["two"], {name: taken[name] for name in NAMES})
+    counts, links_bytes = two.counts(), two.links_bytes()
+    links = counts["link_occurrences"]
+    peers = {name: taken[name] for name in NAMES}
+    figures = calculation.speed_figures(count, links, taken["one"], taken["two"], taken["unscanned"], peers)
     figures |= {
         "links_per_page": round(links / count, 1),
-        "links_bytes_per_row": round(links_bytes / max(books["links_rows"], 1), 2),
+        "links_bytes_per_row": round(links_bytes / max(counts["links_rows"], 1), 2),
     }
     print(
-        f"{links:,} links, {figures['links_per_page']} a page; {books['links_rows']:,} rows of Ligacoes, {books['extracted_rows']:,} URLs; "
-        f"medians of {scale.repeats} interleaved repeats; left out, as measured with one page: {one.start.wall_s:.2f} s on one core and "
-        f"{two.start.wall_s:.2f} s on two to start and publish"
+        f"{links:,} links, {figures['links_per_page']} per page; {counts['links_rows']:,} rows of Ligacoes, "
+        f"{counts['extracted_rows']:,} URLs; medians of {scale.repeats} interleaved repeats; left out, as measured "
+        f"with one page: {one.start.wall_s:.2f} s on one core and {two.start.wall_s:.2f} s on two to start and publish"
     )
-    print(
-        f"rejected by rule: {', '.join(f'{rule} {number:,}' for rule, number in books['rejected'].items() if number) or 'nothing'}"
+    rejected = ", ".join(f"{rule} {number:,}" for rule, number in counts["rejected"].items() if number)
+    print(f"rejected by rule: {rejected or 'nothing'}")
+    print_rate(
+        "extractor, 1 worker, one core", figures["pages_per_s"], f"{figures['us_per_page']:,} us of CPU per page"
     )
-    print(
-        f"  extractor, 1 worker, one core      {figures['pages_per_s']:7,} pages/s  {figures['us_per_page']:6,} us of CPU"
+    print_rate("extractor, 2 workers, two cores", figures["pages_per_s_2"])
+    print_rate(
+        "without the tag scanner, one core",
+        figures["unscanned_pages_per_s"],
+        f"with it {figures['ratio_scanner']:.2f} times as many",
     )
-    print(f"  extractor, 2 workers, two cores    {figures['pages_per_s_2']:7,} pages/s")
     for name in NAMES:
-        print(
-            f"  {name + ', links only, one core':34} {figures[name + '_pages_per_s']:7,} pages/s   {found[name]:,} links, distinct in a page"
-        )
+        rate = figures[f"{name}_pages_per_s"]
+        print_rate(f"{name}, links only, one core", rate, f"{found[name]:,} links, distinct in a page")
     sys.stdout.flush()
     return figures | {"start_s": round(one.start.wall_s, 3), "start_s_2": round(two.start.wall_s, 3), "runs": taken}
 
 
+def print_rate(what: str, pages_per_s: float, note: str = "") -> None:
+    print(f"  {what:34} {pages_per_s:7,} pages per second  {note}".rstrip())
+
+
 def measure_memory(corpus: Corpus, cores: list[int], folder: Path) -> dict:
-    """The same URLs again show what a page leaves behind; other names, how far what is remembered of URLs grows until it is full."""
+    """The same URLs again show what a page leaves behind; other names, how far the memory of known URLs grows."""
     count, ours = len(corpus.pages), Ours(folder, 2, cores)
     once = ours.watch(folder / "pages", count)
     write_pages(corpus.pages, folder / "again", ("", ""))
@@ -102,10 +111,11 @@ def measure_memory(corpus: Corpus, cores: list[int], folder: Path) -> dict:
     write_pages(corpus.pages, folder / "names", NAMES_PREFIXES)
     other = ours.watch(folder / "names", count * len(NAMES_PREFIXES))
     print(
-        f"memory of a worker, the largest seen: {once.worker:.0f} MB on {count} pages, {again.worker:.0f} MB on the same twice, "
-        f"{other.worker:.0f} MB on the same under {len(NAMES_PREFIXES)} names each; with the parts of page files that are mapped {once.worker_with_files:.0f}, "
-        f"{again.worker_with_files:.0f} and {other.worker_with_files:.0f}; of the parent, which has the rows of all, "
-        f"{once.parent:.0f}, {again.parent:.0f} and {other.parent:.0f}",
+        f"memory of a worker, the largest seen: {once.worker:.0f} MB on {count} pages, {again.worker:.0f} MB on the "
+        f"same twice, {other.worker:.0f} MB on the same under {len(NAMES_PREFIXES)} names each; with the parts of page "
+        f"files that are mapped {once.worker_with_files:.0f}, {again.worker_with_files:.0f} and "
+        f"{other.worker_with_files:.0f}; of the parent, which has the rows of all, {once.parent:.0f}, "
+        f"{again.parent:.0f} and {other.parent:.0f}",
         flush=True,
     )
     return {
@@ -119,15 +129,14 @@ def measure_memory(corpus: Corpus, cores: list[int], folder: Path) -> dict:
 
 
 def measure_shares(count: int, cores: list[int], folder: Path) -> dict[str, float]:
-    told = folder / "parts.json"
+    parts_file = folder / "parts.json"
     with on_cores(cores[:1]):
         run_child(
-            [sys.executable, "-P", "-m", "bench.extractor.timed", folder / "pages", folder / "timed", told],
+            [sys.executable, "-P", "-m", "bench.extractor.timed", folder / "pages", folder / "timed", parts_file],
             folder / "timed.log",
         )
-    parts_s = json.loads(told.read_text())
-    print(
-        f"where the time goes (a run of its own, all in one process on one core): {sum(parts_s.values()) / count * 1e6:.0f} us a page"
-    )
+    parts_s = json.loads(parts_file.read_text())
+    whole_us = sum(parts_s.values()) / count * 1e6
+    print(f"where the time goes (a run of its own, all in one process on one core): {whole_us:.0f} us per page")
     print(*calculation.share_lines(parts_s, count), sep="\n", flush=True)
     return {part: round(taken_s / count * 1e6, 2) for part, taken_s in parts_s.items()}

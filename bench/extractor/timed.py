@@ -1,9 +1,9 @@
-"""Where the time goes: the extractor's work in one process, with a clock that is read where one part of it ends and another begins.
+"""Where the time goes: the extractor's work in one process; a clock is read where one part ends and another begins.
 
     python -m bench.extractor.timed PAGES OUT FILE      (FILE: JSON, seconds by part, and `pages`)
 
 Not cProfile: it looks at every call, which costs more than a link does, and does not see the parser, whose work is the
-making of an object. Here some twenty calls a page are timed, each by its own time without that of the others in it.
+making of an object. Here some twenty calls per page are timed, each without the time of the others within it.
 """
 
 import json
@@ -35,7 +35,7 @@ CUTTING, SENDING, JOINING, TABLES = (
     "tables sorted and written",
 )
 REST = "the rest of a worker"
-PLACE_BYTES = 8
+POSITION_BYTES = 8
 
 POINTS = (  # what is called, and the part that it is
     (warc.PageReader, "content_at", "unpacking records"),
@@ -120,20 +120,20 @@ def extract(pages: Path, out: Path, clock: Clock) -> None:
     config, keys = Config(), Keys(0)
     _, files = files_below(pages)
     extraction, worker = Extraction(config, keys, None, None), reading.Reading(config, keys, None, first_year(files))
-    place = mmap.mmap(-1, PLACE_BYTES)
+    position = mmap.mmap(-1, POSITION_BYTES)
     clock.parts_s.clear()  # what was made so far is part of starting
     for file in files:
         reader, chunks = warc.PageReader(file.path), cut_file(file.path, file.name)
         while (chunk := clock.run(CUTTING, next, chunks, None)) is not None:
-            result, _ = read_chunk(reader, chunk, {}, place, config.extractor.page_max_s, worker)
+            result, _ = read_chunk(reader, chunk, {}, position, config.extractor.page_max_s, worker)
             sent = clock.run(SENDING, partial(send, result))
             clock.run(JOINING, extraction.take, sent)
     clock.run(TABLES, partial(publish, out, extraction, 0, {}))
 
 
 def main() -> None:
-    pages, out, told = map(Path, sys.argv[1:])
-    told.write_text(json.dumps(time_parts(pages, out)))
+    pages, out, parts_file = map(Path, sys.argv[1:])
+    parts_file.write_text(json.dumps(time_parts(pages, out)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What is computed from measured numbers, and the goals that stand beside the figures; pure."""
+"""Figures from measured numbers, and the goals printed beside them; pure."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -18,11 +18,11 @@ class Goal(NamedTuple):
         return f"{'at least' if self.is_least else 'at most'} {self.bound:,g}"
 
 
-Rates = Sequence[tuple[float, float]]  # pages a second, microseconds of CPU a page
+Rates = Sequence[tuple[float, float]]  # pages per second, microseconds of CPU per page
 
 GOALS = (
-    Goal("pages_per_s", "pages a second", 3_000, True),
-    Goal("cpu_us_per_page", "us of CPU a page", 330, False),
+    Goal("pages_per_s", "pages per second", 3_000, True),
+    Goal("cpu_us_per_page", "us of CPU per page", 330, False),
     Goal("ratio_scrapy", "times Scrapy, lean", 8, True),
     Goal("ratio_scrapy_crawling", "times Scrapy, crawling", 0, True),
     Goal("ratio_wrk", "of wrk's rate", 0, True),
@@ -32,7 +32,7 @@ GOALS = (
 
 
 def speed_figures(ours: Rates, scrapy: Rates, crawling: Rates, wrk: Sequence[float]) -> dict[str, float]:
-    """From the rates of each repeat, ours, Scrapy's of both builds and wrk's, in the same order: medians, and medians of ratios."""
+    """Medians, and medians of ratios, from the rates of each repeat; all in the same order of repeats."""
     return {
         "pages_per_s": round(median(rate for rate, _ in ours)),
         "cpu_us_per_page": round(median(cpu_us for _, cpu_us in ours)),
@@ -52,14 +52,17 @@ def ratio_of(ours: Rates, theirs: Rates) -> float:
 
 
 def rate_of(pages: int, wall_s: float, cpu_s: float) -> tuple[float, float]:
-    """Pages a second and microseconds of CPU a page."""
+    """Pages per second and microseconds of CPU per page."""
     return pages / max(wall_s, 1e-6), cpu_s / pages * 1e6
 
 
 def utilisation(
     answered_at_s: Sequence[float], latencies_s: Sequence[float], delay_s: float, window_s: tuple[float, float]
 ) -> tuple[float, int, float]:
-    """Share, answers in the window, and answers possible in it: window x sum over servers of 1 / (delay + response time)."""
+    """Share, answers in the window, and answers possible in it.
+
+    Possible: window x sum over servers of 1 / (delay + response time).
+    """
     begin_s, end_s = window_s
     answered = sum(begin_s <= at_s < end_s for at_s in answered_at_s)
     possible = (end_s - begin_s) * sum(1 / (delay_s + latency_s) for latency_s in latencies_s)
@@ -67,7 +70,7 @@ def utilisation(
 
 
 def goal_lines(figures: dict, goals: Sequence[Goal] = GOALS) -> list[str]:
-    """One line for each goal that was measured: figure, goal, whether it is met."""
+    """One line per goal that was measured: figure, goal, whether it is met."""
     lines = []
     for goal in goals:
         if goal.key in figures:

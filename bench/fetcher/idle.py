@@ -1,7 +1,7 @@
 """What idle sockets cost: the same pages with and without many servers that never answer.
 
-A few more silent servers are offered than sockets are wanted, since some may not be connected yet when counting begins. Pages
-that came only after the silent ones had hung up would be left out of the rate and told.
+There are a few more silent servers than sockets wanted, since some may not be connected yet when counting begins. Pages
+that come only after the silent servers have hung up are left out of the rate, and their number is printed.
 """
 
 import math
@@ -93,7 +93,7 @@ def wait_until_quiet(ours: Ours, child: Child) -> None:
 
 
 def page_rate(answers: list[Answer], urls: set[str], from_ms: float, until_ms: float) -> Beside:
-    """The rate of the pages asked for from a moment on and answered before another; all of the list must be on record."""
+    """The rate of the pages asked for after one moment and answered before another; all URLs must be on record."""
     pages = [answer for answer in answers if answer.url in urls]
     if len(pages) != len(urls):
         raise TryLater(f"expected {len(urls)} pages on record, found {len(pages)}")
@@ -101,7 +101,8 @@ def page_rate(answers: list[Answer], urls: set[str], from_ms: float, until_ms: f
     counted = [page for page in pages if page.began_at_ms >= from_ms and page.ended_at_ms <= until_ms]
     if len(counted) < len(urls) * COUNTED_MIN or waited > len(urls) * WAITED_MAX:
         raise TryLater(
-            f"of {len(urls)} pages only {len(counted)} were fetched while the silent sockets were open, and {waited} after: more pages are needed"
+            f"of {len(urls)} pages only {len(counted)} were fetched while the silent sockets were open, and {waited} "
+            "after: more pages are needed"
         )
     span_ms = max(page.ended_at_ms for page in counted) - min(page.began_at_ms for page in counted)
     return Beside(len(counted) / max(1, span_ms) * 1000, waited)

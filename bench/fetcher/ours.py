@@ -1,4 +1,4 @@
-"""The fetcher as it is measured: a process of its own on a list, with its time, its CPU and what its records tell."""
+"""The fetcher as it is measured: its own process on a list, with its time, its CPU and the times in its records."""
 
 import json
 import shutil

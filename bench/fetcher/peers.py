@@ -11,19 +11,19 @@ from contract.errors import TryLater
 WRK_CONNECTIONS = 200
 
 WRK_SCRIPT = """\
-local requests, place = {{}}, 0
+local requests, turn = {{}}, 0
 function init(arguments)
     for path in io.lines("{paths}") do requests[#requests + 1] = wrk.format("GET", path) end
 end
 function request()
-    place = place % #requests + 1
-    return requests[place]
+    turn = turn % #requests + 1
+    return requests[turn]
 end
 """
 
 
 def run_wrk(url: str, paths: list[str], duration_s: int, folder: Path) -> float:
-    """Pages a second that nginx gives to wrk, one thread, the pages in turn."""
+    """Pages per second that nginx gives to wrk, one thread, the pages in turn."""
     (folder / "paths").write_text("".join(f"{path}\n" for path in paths))
     (folder / "wrk.lua").write_text(WRK_SCRIPT.format(paths=folder / "paths"))
     output = folder / "wrk.out"
@@ -76,12 +76,12 @@ class Scrapy:
         return Spent(spent.wall_s - self.start.wall_s, spent.cpu_s - self.start.cpu_s)
 
     def _run(self, pages: int) -> Spent:
-        listed, bodies, told = (self._folder / name for name in ("scrapy.urls", "scrapy.bodies", "scrapy.out"))
+        listed, bodies, printed = (self._folder / name for name in ("scrapy.urls", "scrapy.bodies", "scrapy.out"))
         bodies.unlink(missing_ok=True)
         listed.write_text("".join(f"{url}\n" for url in self._urls[:pages]))
         command = [sys.executable, "-P", "-m", "bench.fetcher.scrapy_peer", listed, bodies, *self.setting, self._build]
-        spent = run_child(command, self._folder / "scrapy.log", told, limit_s=600)
-        if (stored := int(told.read_text() or 0)) != pages:
+        spent = run_child(command, self._folder / "scrapy.log", printed, limit_s=600)
+        if (stored := int(printed.read_text() or 0)) != pages:
             raise TryLater(f"Scrapy stored {stored} pages of {pages}")
         bodies.unlink()
         return spent

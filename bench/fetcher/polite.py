@@ -56,9 +56,8 @@ def read_web(state: Path) -> Web:
 
 def measure_polite(scale: Scale, kind: str, folder: Path) -> dict:
     with slow_web(scale.polite_servers, folder) as web, naming(kind, web.hosts, folder) as name_setting:
-        each = (
-            math.ceil(scale.polite_s / (scale.polite_delay_s + min(web.latencies_s))) + 1
-        )  # no server runs dry in the time
+        # So many pages per server that none runs out of them.
+        each = math.ceil(scale.polite_s / (scale.polite_delay_s + min(web.latencies_s))) + 1
         urls = [f"{server}/page-{number}" for number in range(each) for server in web.servers]
         ours = Ours(folder, name_setting)
         settings = (

@@ -2,8 +2,8 @@
 
     python -m bench.fetcher.profiled FILE [ARGUMENT OF THE FETCHER...]
 
-The file is JSON: `call_cost_s`, what the profiler itself adds to a function for each time it is called and for each call
-that it makes; `functions`, each with place, calls, own seconds, and the same three of what it called.
+The file is JSON. `call_cost_s`: what the profiler itself adds to a function per call of it and per call that it makes.
+`functions`: each with `file:name`, calls, own seconds, and the same three of what it called.
 """
 
 import cProfile
@@ -20,24 +20,24 @@ profiles: list[cProfile.Profile] = []
 
 
 def begin(*_) -> None:
-    """Replaces itself, in each thread that begins, by a profile of that thread. The thread's CPU clock leaves waiting out."""
+    """Replaces itself, in each new thread, by a profile of that thread. The thread's CPU clock leaves waiting out."""
     profile = cProfile.Profile(time.thread_time)
     profiles.append(profile)
     profile.enable()
 
 
-def place(code) -> str:
+def name_of(code) -> str:
     return f"~:{code}" if isinstance(code, str) else f"{code.co_filename}:{code.co_name}"
 
 
 def functions(profile: cProfile.Profile) -> list:
-    """What has ended: a call that still waits in its thread is left out (its end would be read from the wrong clock)."""
+    """Calls that have ended. One that still waits in its thread is left out: its end would have the wrong clock."""
     return [
         [
-            place(entry.code),
+            name_of(entry.code),
             entry.callcount,
             entry.inlinetime,
-            [[place(sub.code), sub.callcount, sub.inlinetime] for sub in entry.calls or ()],
+            [[name_of(sub.code), sub.callcount, sub.inlinetime] for sub in entry.calls or ()],
         ]
         for entry in profile.getstats()
     ]

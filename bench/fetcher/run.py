@@ -1,4 +1,4 @@
-"""The run: web, names and scratch folder are set up, the parts are measured in turn, the tables printed."""
+"""The run: sets up web, names and scratch folder, measures each part, prints the tables."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ from bench.pages import make_list, open_pages
 
 PARTS = ("speed", "idle", "polite", "profile")
 CORES = 2
-IDLE_OFFERED = 1.05  # silent servers for each idle socket wanted: see idle.py
+IDLE_OFFERED = 1.05  # silent servers per idle socket wanted: see idle.py
 SITES_BYTE, IDLE_BYTE = 0, 1  # pages on 127.0.x.y, silent servers on 127.1.x.y
 
 
@@ -40,8 +40,9 @@ def measure(arguments) -> dict:
     with tempfile.TemporaryDirectory(prefix="bench-fetcher-", dir=arguments.scratch) as scratch:
         folder = Path(scratch)
         print(
-            f"{len(pages.paths)} HTML files, mean {pages.mean_bytes:,.0f} bytes; {scale.pages} URLs on {scale.names} names and addresses; "
-            f"{len(cores)} cores for all; names by {arguments.names}; output on {file_system(folder)}; {scale.repeats} repeats",
+            f"{len(pages.paths)} HTML files, mean {pages.mean_bytes:,.0f} bytes; {scale.pages} URLs on {scale.names} "
+            f"names and addresses; {len(cores)} cores for all; names by {arguments.names}; "
+            f"output on {file_system(folder)}; {scale.repeats} repeats",
             flush=True,
         )
         if arguments.quick:
@@ -67,9 +68,11 @@ def measure(arguments) -> dict:
         if "polite" in parts:
             figures |= measure_polite(scale, arguments.names, folder)
             print(
-                f"polite: {scale.polite_servers} servers of 50 to 2,000 ms, pause {scale.polite_delay_s:g} s, {scale.polite_s:g} s; utilisation = answers "
-                f"from {WINDOW[0]:.0%} to {WINDOW[1]:.0%} of the time / (window x sum of 1 / (pause + response time))\n"
-                f"        = {figures['polite_answers']} / {figures['polite_possible']}; the fetcher took {figures['polite_cpu_s']} s of CPU",
+                f"polite: {scale.polite_servers} servers of 50 to 2,000 ms, pause {scale.polite_delay_s:g} s, "
+                f"{scale.polite_s:g} s; utilisation = answers from {WINDOW[0]:.0%} to {WINDOW[1]:.0%} of the time / "
+                "(window x sum of 1 / (pause + response time))\n"
+                f"        = {figures['polite_answers']} / {figures['polite_possible']}; "
+                f"the fetcher took {figures['polite_cpu_s']} s of CPU",
                 flush=True,
             )
     print(*calculation.goal_lines(figures), sep="\n", flush=True)
@@ -80,7 +83,7 @@ def measure_speed(scale: Scale, ours: Ours, urls: list[str], direct: list[str], 
     scrapy = Scrapy(direct, ours.folder)
     rates = scrapy.tune(min(scale.scrapy_trial_pages, len(direct)), scale.scrapy_concurrencies)
     print(
-        "Scrapy, pages a second by reactor and concurrency: "
+        "Scrapy, pages per second by reactor and concurrency: "
         + ", ".join(f"{setting.reactor} {setting.concurrency}: {rate:,.0f}" for setting, rate in rates.items()),
         flush=True,
     )
@@ -97,12 +100,14 @@ def measure_speed(scale: Scale, ours: Ours, urls: list[str], direct: list[str], 
         taken["wrk"].append(run_wrk(server, paths, scale.wrk_s, ours.folder))
     figures = calculation.speed_figures(taken["ours"], taken["scrapy"], taken["crawling"], taken["wrk"])
     print(
-        f"pages a second and CPU a page, nginx with 1 worker, medians of {scale.repeats} interleaved repeats; left out, as measured with one URL: "
+        f"pages per second and CPU per page, nginx with 1 worker, medians of {scale.repeats} interleaved repeats; "
+        "left out, as measured with one URL: "
         f"{ours.start.wall_s:.2f} s ({ours.start.cpu_s:.2f} s of CPU) to start and end the fetcher, "
         f"{scrapy.start.wall_s:.2f} s ({scrapy.start.cpu_s:.2f} s) Scrapy"
     )
     print(
-        f"  fetcher, {len(urls)} pages                    {figures['pages_per_s']:7,} pages/s  {figures['cpu_us_per_page']:6,} us"
+        f"  fetcher, {len(urls)} pages                    {figures['pages_per_s']:7,} pages/s  "
+        f"{figures['cpu_us_per_page']:6,} us"
     )
     print(f"  wrk, {WRK_CONNECTIONS} connections (the server's limit)  {figures['wrk_pages_per_s']:7,} pages/s")
     for build, key in (("lean", "scrapy"), ("crawling", "scrapy_crawling")):
@@ -128,8 +133,9 @@ def measure_idle(scale: Scale, ours: Ours, urls: list[str], idle_sites: list[Sit
         waited.append(waiting)
     ratio = median(slow / fast for fast, slow in zip(without, beside))
     print(
-        f"idle sockets: {median(without):,.0f} pages/s without, {median(beside):,.0f} while {scale.idle_sockets} or more sockets are open to servers that "
-        f"accept and never answer; {median(waited):,.0f} pages left out, for they came only after those had hung up",
+        f"idle sockets: {median(without):,.0f} pages/s without, {median(beside):,.0f} while {scale.idle_sockets} or "
+        f"more sockets are open to servers that accept and never answer; {median(waited):,.0f} pages left out, which "
+        "came only after those had hung up",
         flush=True,
     )
     return {
@@ -143,7 +149,8 @@ def measure_idle(scale: Scale, ours: Ours, urls: list[str], idle_sites: list[Sit
 def measure_shares(ours: Ours, urls: list[str]) -> dict[str, float]:
     shares = profile_shares(ours, urls)
     print(
-        "where the CPU time goes (a run of its own under cProfile, all threads; the profiler's cost is taken off by a mean a call):"
+        "where the CPU time goes (a run of its own under cProfile, all threads; "
+        "the profiler's mean cost per call is subtracted):"
     )
     for name, share in shares.items():
         print(f"  {share:6.1%}  {name}", flush=True)
@@ -151,7 +158,7 @@ def measure_shares(ours: Ours, urls: list[str]) -> dict[str, float]:
 
 
 def file_system(folder: Path) -> str:
-    """The type of the file system that a folder lies on."""
+    """The type of the file system that a folder is on."""
     mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines()]
     return max(
         (mount for mount in mounts if folder.resolve().is_relative_to(mount[0])), key=lambda mount: len(mount[0])

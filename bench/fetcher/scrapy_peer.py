@@ -1,8 +1,9 @@
-"""Scrapy in a process of its own: fetches a list, appends the bodies to one file, prints how many.
+"""Scrapy in its own process: fetches a list, appends the bodies to one file, prints how many.
 
-    python -m bench.fetcher.scrapy_peer LIST BODIES REACTOR CONCURRENCY BUILD      (REACTOR: asyncio or epoll; BUILD: lean or crawling)
+    python -m bench.fetcher.scrapy_peer LIST BODIES REACTOR CONCURRENCY BUILD
 
-Lean, it does nothing but ask and store. Crawling, it has the middlewares that it comes with and obeys robots.txt, as one crawls with it.
+REACTOR is asyncio or epoll, BUILD is lean or crawling. Lean, it does nothing but ask and store. Crawling, it has the
+middlewares that it comes with and obeys robots.txt, as in a real crawl.
 """
 
 import sys

@@ -16,20 +16,22 @@ GROUPS = [
         ("compression", r"zstd|zstandard|zlib|storage/frames\.py"),
         (
             "starting",
-            r"<frozen |importlib|~:.*(marshal\.|_imp\.|builtins\.(compile|exec|__build_class__))|/re/|enum\.py|dataclasses\.py|"
-            r"publicsuffixlist|encodings/|argparse|tomllib|contract/config",
+            r"<frozen |importlib|~:.*(marshal\.|_imp\.|builtins\.(compile|exec|__build_class__))|/re/|enum\.py|"
+            r"dataclasses\.py|publicsuffixlist|encodings/|argparse|tomllib|contract/config",
         ),
         (
             "DNS",
-            r"/dns/|stages/fetcher/(resolver|arrivals|hosts_file|addresses)\.py|getaddrinfo|ipaddress\.py|~:.*'_?socket\.socket'",
+            r"/dns/|stages/fetcher/(resolver|host_admission|hosts_file|addresses)\.py|getaddrinfo|ipaddress\.py|"
+            r"~:.*'_?socket\.socket'",
         ),
         ("robots", r"contract/robots\w*\.py"),
         (
             "writing and syncing",
-            r"~:.*posix\.\w*(write|sync|open|rename|link|close|stat)|BufferedWriter|storage/publish\.py|stages/fetcher/repository\.py",
+            r"~:.*posix\.\w*(write|sync|open|rename|link|close|stat)|BufferedWriter|storage/publish\.py|"
+            r"stages/fetcher/repository\.py",
         ),
         ("WARC records", r"contract/warc\w*\.py|stages/fetcher/records\.py|uuid\.py|urandom|datetime"),
-        ("reading the list", r"stages/fetcher/(url_list|choice)\.py|contract/url\.py|ada_url|cffi"),
+        ("reading the list", r"stages/fetcher/(url_list|pre_refusals)\.py|contract/url\.py|ada_url|cffi"),
         ("trio and epoll", r"/trio/|/outcome/|select\.epoll|[Cc]ontext"),
         ("exchange and engine", r"stages/fetcher/(exchange|engine|bodies|bandwidth)\.py"),
     )
@@ -39,24 +41,25 @@ REST = "loop, politeness and the rest"
 
 def profile_shares(ours: Ours, urls: list[str]) -> dict[str, float]:
     """Fetches the list under the profiler; the share of each group in CPU time."""
-    told = ours.folder / "profile.json"
+    profile_file = ours.folder / "profile.json"
     run_child(
-        ours.command(urls, WITHOUT_PAUSES, ("-m", "bench.fetcher.profiled", str(told))), ours.folder / "profile.log"
+        ours.command(urls, WITHOUT_PAUSES, ("-m", "bench.fetcher.profiled", str(profile_file))),
+        ours.folder / "profile.log",
     )
-    return share(json.loads(told.read_text()))
+    return share(json.loads(profile_file.read_text()))
 
 
-def group_of(place: str) -> str | None:
-    return next((name for name, pattern in GROUPS if pattern.search(place)), None)
+def group_of(function: str) -> str | None:
+    return next((name for name, pattern in GROUPS if pattern.search(function)), None)
 
 
 def share(profile: dict) -> dict[str, float]:
-    """The share of each group in the sum, the largest first; what C functions of no group take counts for their callers."""
+    """The share of each group in the sum, the largest first; C functions of no group count for their callers."""
     called_s, calling_s = profile["call_cost_s"]
     sums: Counter[str] = Counter()
-    for place, calls, own_s, callees in profile["functions"]:
-        name = group_of(place)
-        if name is None and place.startswith("~:"):
+    for function, calls, own_s, callees in profile["functions"]:
+        name = group_of(function)
+        if name is None and function.startswith("~:"):
             continue
         made = sum(count for _, count, _ in callees)
         sums[name or REST] += max(0.0, own_s - calls * called_s - made * calling_s)

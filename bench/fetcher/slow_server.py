@@ -1,4 +1,4 @@
-"""Servers that accept, read the request and never answer; each address of a hosts file, all on one port, until they are ended.
+"""Servers that accept, read the request and never answer: the addresses of a hosts file, all on one port.
 
     python -m bench.fetcher.slow_server HOSTS_FILE COUNT
 

@@ -1,4 +1,4 @@
-"""What a turn absorbs, in memory: the job that every peer gets, and that the verifier's step does."""
+"""What a cycle absorbs, in memory: the job that every peer gets, and that the verifier's step does."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -24,8 +24,8 @@ class Batch:
         make_collected_texts: Callable[[], pa.StringArray],
     ):
         self.keys = keys
-        self.servers = servers  # u32, for the one peer that keeps a file a server
-        self._make_texts = make_texts  # which no peer needs while the next mark is filled up to
+        self.servers = servers  # u32, for the one peer that keeps one file per server
+        self._make_texts = make_texts  # called late: while filling up to a mark no peer needs texts
         self.collected = collected
         self._make_collected_texts = make_collected_texts
 
@@ -61,9 +61,9 @@ def pack(keys: np.ndarray) -> list[bytes]:
 
 
 def first_of_each(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct keys, sorted, and where each of them stands first."""
+    """The distinct keys, sorted, and the first row of each."""
     return np.unique(keys, return_index=True)
 
 
-def pick(lines: list[bytes], places: np.ndarray) -> list[bytes]:
-    return [lines[place] for place in places.tolist()]
+def pick(lines: list[bytes], rows: np.ndarray) -> list[bytes]:
+    return [lines[row] for row in rows.tolist()]

@@ -1,7 +1,8 @@
 """The contest on one stream: cycle by cycle, ours as a command and every peer on the batch that ours absorbs.
 
-It resumes: the stream's counters, the rows that wait for other blocks and the results so far lie beside the crawl folder,
-and a cycle that was committed but not noted is played again for the peers, to whom a URL taken twice is known.
+It resumes: the stream's counters, the rows that wait for other blocks and the results so far are stored beside the
+crawl folder. A cycle that was committed but not noted is played again for the peers, to whom a URL taken twice is
+known.
 """
 
 import json
@@ -37,9 +38,8 @@ class Notes:
     grow_s: float = 0.0
     splits: int = 0
     peers: dict[str, dict] = field(default_factory=dict)  # name -> spent_s, known, and out: why
-    share: list = field(
-        default_factory=lambda: [-1, 0.0]
-    )  # the cycle under way, and how many of its extracted URLs are known ones
+    # The cycle under way, and the share of known URLs among those that it extracts.
+    share: list = field(default_factory=lambda: [-1, 0.0])
 
 
 class Contest:
@@ -49,9 +49,8 @@ class Contest:
         self._notes_path = folder / "notes.json"
         self.notes = Notes(**json.loads(self._notes_path.read_text())) if self._notes_path.exists() else Notes()
         self.stream = Stream(course.shape)
-        self._played = (
-            -1
-        )  # the last cycle that the stream's counters have; saved with them, as they must not count one twice
+        # The last cycle that the stream's counters have; saved with them, as they must not count one twice.
+        self._played = -1
         if (folder / "stream.npz").exists():
             self._played = int(self.stream.load(folder / "stream.npz")["cycle"])
         self.ours = Ours(folder / "ours", course.config)
@@ -76,13 +75,13 @@ class Contest:
         return dict(sorted(self.notes.rows.items(), key=lambda item: float(item[0])))
 
     def discard(self) -> None:
-        """Removes the crawl folder and all that is needed to go on; the notes stay."""
+        """Removes the crawl folder and all that is needed to resume; the notes stay."""
         for path in self.folder.iterdir():
             if path != self._notes_path:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def _share(self, known: int, mark: float) -> float:
-        """How many of the next cycle's URLs are known: while a mark is being filled up to none, but in the last round of all blocks before it."""
+        """The share of known URLs in the next cycle: 0 while filling up to a mark, until the last round before it."""
         shape = self.course.shape
         ahead = (self.ours.blocks + 1) * shape.extracted * (1 - shape.known_share)
         return 0.0 if self.course.limits.fill and known + ahead < mark * MILLION else shape.known_share
@@ -128,7 +127,7 @@ class Contest:
         self._note(plan, extracted, collected, turned, seconds, mark, made_s, len(batch))
 
     def _gather(self, plan: Plan, extracted: Urls, collected: Urls) -> tuple[Batch, np.ndarray]:
-        """What the turn absorbs (own rows, and those of other cycles since the block's last turn), and codes of the new among it."""
+        """What the cycle absorbs (its own rows, and those that waited for the block), and codes of the new ones."""
         low, high = interval(plan.block, plan.blocks)
         pieces = [self._slice(extracted.server, extracted.number, low, high)]
         seen = self._seen_before(plan)
@@ -220,9 +219,8 @@ class Contest:
             shares = self.field.share_merges(batch_rows)
             everything, live = self.ours.bytes_on_disk()
             before = max((row["cycles_played"] for row in notes.rows.values()), default=0)
-            since_s = [
-                spent_s for _, spent_s in notes.cycles[before:]
-            ]  # medians of a few cycles pass over what is done once in many turns
+            # Medians of a few cycles miss what is done once in many cycles: mean and maximum are of all.
+            since_s = [spent_s for _, spent_s in notes.cycles[before:]]
             notes.rows[f"{mark:g}"] = mark_row(notes.window, shares) | {
                 "ours_mean_s": round(sum(since_s) / len(since_s), 4),
                 "ours_max_s": max(since_s),
@@ -240,18 +238,18 @@ class Contest:
             self.field.keep_within(self.course.limits.disk_bytes)
         self.stream.save(self.folder / "stream.npz", cycle=np.array(plan.cycle))
         self._write_notes()
-        self._tell(plan, known, seconds, made_s)
+        self._print_cycle(plan, known, seconds, made_s)
 
     def _write_notes(self) -> None:
         aside = self._notes_path.with_suffix(".aside")
         aside.write_text(json.dumps(asdict(self.notes)))
         aside.rename(self._notes_path)
 
-    def _tell(self, plan: Plan, known: int, seconds: dict, made_s: float) -> None:
+    def _print_cycle(self, plan: Plan, known: int, seconds: dict, made_s: float) -> None:
         took = " ".join(f"{name} {spent_s:.2f}" for name, spent_s in seconds.items() if spent_s is not None)
         print(
-            f"{self.course.name}: cycle {plan.cycle} block {plan.block} of {plan.blocks}: {known / MILLION:.2f} million known; {took} s"
-            f" (made in {made_s:.1f} s)",
+            f"{self.course.name}: cycle {plan.cycle} block {plan.block} of {plan.blocks}: "
+            f"{known / MILLION:.2f} million known; {took} s (made in {made_s:.1f} s)",
             file=sys.stderr,
             flush=True,
         )

@@ -23,9 +23,8 @@ class Field:
         self._root, self._folder, self._limits, self._notes = root, folder, limits, notes
         self._peers: dict[str, Peer] = {}
         self._first = 0  # who begins: they take turns
-        self._own_s: dict[
-            str, list[float]
-        ] = {}  # of peers that answer late: their batches of this window, without merges
+        # Of peers that answer late: seconds of their batches of this window, without merges.
+        self._own_s: dict[str, list[float]] = {}
         for name in limits.peers:
             noted = notes.setdefault(name, {"spent_s": 0.0})
             if name == CENTRAL or "out" in noted:
@@ -114,7 +113,7 @@ class Field:
             self.keep_within(self._limits.disk_bytes)
 
     def keep_within(self, most_bytes: int) -> None:
-        """Drops the largest until all that lies in the work folder fits."""
+        """Drops the largest until the work folder fits."""
         sizes = {name: size_of(self._folder / name) for name in self._peers}
         whole = size_of(self._root) if sizes else 0
         while sizes and whole > most_bytes:

@@ -1,4 +1,4 @@
-"""What is computed from measured numbers, and the goals that stand beside the figures; pure."""
+"""Figures from measured numbers, and the goals printed beside them; pure."""
 
 from statistics import median
 
@@ -7,17 +7,17 @@ from bench.fetcher.figures import Goal
 NAMED = ("drum", "rocksdb", "lmdb", "sqlite", "bdb")  # always keys of a row, null where they did not get so far
 OTHERS = ("drum_tuned", "lookup", "server_files", "central")
 LATE = ("drum", "drum_tuned")  # their answers come some cycles later
-VEUNI_S = {1.0: 1.35, 350.0: 9.07}  # seconds a cycle in Table 4.3, the ends that we know
+VEUNI_S = {1.0: 1.35, 350.0: 9.07}  # seconds per cycle in Table 4.3, the ends that we know
 VEUNI_DRUM_S = {1.0: 22.0, 350.0: 285.0}  # DRUM over Berkeley DB, there
 
 GOALS = (
-    Goal("ours_s_20", "s a cycle at 20 million known", 3, False),
+    Goal("ours_s_20", "s per cycle at 20 million known", 3, False),
     Goal("growth_350", "times that at 350 million", 1.5, False),
     Goal("ratio_fastest_20", "times the fastest at 20 million", 1.5, True),
     Goal("ratio_fastest_100", "times the fastest at 100 million", 3, True),
     Goal("ratio_rocksdb_least", "times RocksDB, least of all marks", 3, True),
     Goal("ratio_sqlite_least", "times SQLite, least of all marks", 3, True),
-    Goal("bytes_per_url", "bytes a known URL in all of R", 45, False),
+    Goal("bytes_per_url", "bytes per known URL in all of R", 45, False),
     Goal("ratio_limit", "times the physical limit, step, most", 3, False),
     Goal("rss_mb", "MB of memory, the most", 0, False),
 )
@@ -32,7 +32,7 @@ def mark_row(window: list[dict], shares: dict[str, tuple[float, float]]) -> dict
 
     row = {"ours_s": middle("ours"), "step_s": middle("step"), "limit_s": middle("limit")}
     ours = "step" if row["step_s"] is not None else "ours"
-    row["ratio_of"] = ours  # what ratios are taken of: the step, or the whole command where it does not tell its step
+    row["ratio_of"] = ours  # ratios are of the step, or of the whole command where its step was not measured
     row |= {
         f"{name}_s": None if name in LATE else middle(name)
         for name in (*NAMED, *OTHERS)
@@ -95,7 +95,7 @@ def goal_figures(rows: dict[str, dict]) -> dict[str, float]:
 
 
 def table_lines(rows: dict[str, dict]) -> list[str]:
-    """A line for each mark, columns of seconds; a dash where a peer did not get so far. Mean and most: of all our cycles since the mark before."""
+    """One line per mark, in seconds; a dash where a peer did not get so far. Mean and max: since the last mark."""
     columns = [
         "ours",
         "step",
@@ -114,7 +114,8 @@ def table_lines(rows: dict[str, dict]) -> list[str]:
         )
         ratio = f"{row['ratio_fastest']:>9.2f}" if row["ratio_fastest"] is not None else f"{'-':>9}"
         lines.append(
-            f"{mark:>9}{cells}{ratio}{row['ours_mean_s']:>8.2f}{row['ours_max_s']:>8.2f}{row['bytes_per_url']:>8.1f}{row['rss_mb']:>7}{row['blocks']:>7}"
+            f"{mark:>9}{cells}{ratio}{row['ours_mean_s']:>8.2f}{row['ours_max_s']:>8.2f}"
+            f"{row['bytes_per_url']:>8.1f}{row['rss_mb']:>7}{row['blocks']:>7}"
         )
     return lines
 

@@ -1,4 +1,4 @@
-"""The tables of the extractor that the verifier reads, as the extractor would have published them, made from the stream."""
+"""The tables that the verifier reads, as the extractor would have published them, made from the stream."""
 
 from pathlib import Path
 
@@ -18,7 +18,8 @@ ROBOTS = (
     b"",
     b"User-agent: *\nDisallow: /admin/\nDisallow: /search\n",
     b"User-agent: *\nDisallow:\n",
-    b"User-agent: *\nDisallow: /wp-admin/\nAllow: /wp-admin/admin-ajax.php\n\nSitemap: https://www.example.com/sitemap.xml\n",
+    b"User-agent: *\nDisallow: /wp-admin/\nAllow: /wp-admin/admin-ajax.php\n\n"
+    b"Sitemap: https://www.example.com/sitemap.xml\n",
 )
 BASE32 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", np.uint8)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def time_limit(generation: Path | None, keys: np.ndarray, scratch: Path) -> float:
-    """Seconds that plain numpy takes to sort the batch's keys (u64) and to read the block's files once and write them once, synced."""
+    """Seconds to sort the batch's keys (u64), and to read the block's files once and write them once, synced."""
     files = sorted(path for path in generation.iterdir() if path.is_file()) if generation else []
     keys = np.random.default_rng(1).permutation(keys)
     scratch.mkdir(exist_ok=True)

@@ -13,16 +13,15 @@ MARKS = (1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 350.0)  # millions known
 MILLION = 1_000_000
 CENTRAL = "central"  # ours with one block and growth off: Programs 6 and 7 of the thesis
 CRAWLS, THESIS = "crawls", "thesis"
-THESIS_BLOCKS = Blocks(
-    first=10, servers_max=100_000, urls_max=1 << 40
-)  # N = 10, k = 100,000 servers a block, no bound on URLs
+# N = 10, k = 100,000 servers per block, no bound on URLs.
+THESIS_BLOCKS = Blocks(first=10, servers_max=100_000, urls_max=1 << 40)
 UNBOUNDED = Blocks(first=1, servers_max=1 << 40, urls_max=1 << 40)
 
 
 @dataclass(frozen=True)
 class Limits:
     peers: tuple[str, ...]
-    peer_s: float  # a cycle
+    peer_s: float  # per cycle
     peer_total_s: float
     memory_bytes: int
     disk_bytes: int
@@ -60,7 +59,7 @@ def add_options(parser: Parser) -> None:
         type=at_least(1_000),
         default=MILLION,
         metavar="N",
-        help="URLs a cycle, a tenth of them collected, and servers (default: 1,000,000)",
+        help="URLs per cycle, a tenth of them collected, and servers (default: 1,000,000)",
     )
     parser.add_argument(
         "--stream",
@@ -104,19 +103,19 @@ def add_options(parser: Parser) -> None:
         type=Path,
         default=Path("build/bench-verifier"),
         metavar="DIR",
-        help="where it works, and goes on from when it was stopped (default: build/bench-verifier)",
+        help="where it works, and resumes when it was stopped (default: build/bench-verifier)",
     )
     parser.add_argument("--fresh", action="store_true", help="begin anew, also where the folder holds an earlier run")
     parser.add_argument(
         "--rate",
         action="store_true",
-        help="print hours and pages a second over the life of a crawl (Tables 4.4 and 4.5)",
+        help="print hours and pages per second over the life of a crawl (Tables 4.4 and 4.5)",
     )
     parser.add_argument(
         "--stage-seconds",
         type=at_least(0.0),
         metavar="S",
-        help="our other stages' seconds a cycle, for --rate (default: by measured rates)",
+        help="seconds per cycle of our other stages, for --rate (default: by measured rates)",
     )
     parser.add_argument(
         "--plot", type=Path, metavar="FILE", help="where the plot goes (default: plot.svg in the folder)"
@@ -163,8 +162,7 @@ def chosen_courses(arguments) -> list[Course]:
         limits = replace(limits, cycles=2)
     shape = Shape(servers=urls, collected=urls // 10, extracted=urls - urls // 10)
     crawls = Course(CRAWLS, shape, config, marks, limits)
-    alone = replace(
-        limits, peers=tuple(name for name in peers if name == "drum")
-    )  # the column beside Table 4.3 has VEUNI and DRUM
+    # The columns beside Table 4.3 are VEUNI and DRUM.
+    alone = replace(limits, peers=tuple(name for name in peers if name == "drum"))
     original = Course(THESIS, replace(shape, known_share=0.0), replace(config, blocks=thesis), marks, alone)
     return {CRAWLS: [crawls], THESIS: [original]}.get(arguments.stream, [crawls, original])

@@ -1,4 +1,4 @@
-"""The verifier as it is measured: a real crawl folder, real plans, and the command bin/verifier from its start to its commit."""
+"""The verifier as it is measured: a real crawl folder, real plans, and bin/verifier from its start to its commit."""
 
 import json
 import threading
@@ -35,9 +35,7 @@ class Turned:
     block: int
     total_s: float  # the process, wall
     cpu_s: float
-    step_s: (
-        float | None
-    )  # from the batch in memory until it is durable, as --times tells; none where the verifier does not tell
+    step_s: float | None  # from the batch in memory until it is durable, by --times; none where there is no --times
     rss_mb: float  # the largest seen, of all its processes, without mapped files
     rss_with_files_mb: float
     parts_s: dict[str, float] = field(default_factory=dict)
@@ -54,8 +52,8 @@ class Ours:
         self.crawl_state = CrawlState(self.crawl)
         self.grow_s = 0.0  # of all splits so far
         self.splits = 0
-        self._told = folder / "times.json"
-        self._has_times = tells_times(folder)
+        self._times_file = folder / "times.json"
+        self._has_times = has_times_option(folder)
 
     @property
     def blocks(self) -> int:
@@ -70,7 +68,7 @@ class Ours:
         return max(one.get("known", 0) for one in figures), max(one.get("servers", 0) for one in figures)
 
     def begin(self) -> Plan:
-        """The plan of the next turn, after a split where one is due; an open plan is gone on with."""
+        """The plan of the next cycle, after a split where one is due; an open plan is resumed."""
         self.crawl_state.refresh()
         for cycle in self.crawl_state.open_cycles():
             plan = read_plan(self.crawl.path, cycle)
@@ -129,14 +127,14 @@ class Ours:
         delete_superseded(self.crawl_state, self.config.blocks.keep_generations)
 
     def _run(self, plan: Plan) -> Turned:
-        self._told.unlink(missing_ok=True)
+        self._times_file.unlink(missing_ok=True)
         command = [
             VERIFIER,
             "--crawl",
             self.crawl.path,
             "--cycle",
             plan.cycle,
-            *(["--times", self._told] if self._has_times else []),
+            *(["--times", self._times_file] if self._has_times else []),
         ]
         child = Child(command, self.folder / "verifier.log", limit_s=LIMIT_S)
         largest = (0.0, 0.0)
@@ -157,11 +155,11 @@ class Ours:
             seen.set()
             watcher.join()
             child.kill()
-        parts_s = json.loads(self._told.read_text()) if self._told.exists() else {}
+        parts_s = json.loads(self._times_file.read_text()) if self._times_file.exists() else {}
         return Turned(plan.cycle, plan.block, spent.wall_s, spent.cpu_s, parts_s.get("step"), *largest, parts_s)
 
 
-def tells_times(folder: Path) -> bool:
+def has_times_option(folder: Path) -> bool:
     folder.mkdir(parents=True, exist_ok=True)
     help_text = folder / "verifier-help.txt"
     run_child([VERIFIER, "--help"], folder / "verifier.log", help_text)  # and the first start of all, which may install

@@ -1,4 +1,4 @@
-"""A plot of seconds a cycle over millions known, both axes logarithmic, as an SVG that needs no library."""
+"""A plot of seconds per cycle over millions known, both axes logarithmic, as an SVG that needs no library."""
 
 from math import ceil, floor, log10
 from xml.sax.saxutils import escape
@@ -46,41 +46,45 @@ def draw(courses: dict[str, dict[str, dict]]) -> str:
     points = [point for line in lines.values() for point in line] or [(1.0, 1.0)]
     (left, right), (low, high) = (bounds([point[axis] for point in points]) for axis in (0, 1))
 
-    def place(x: float, y: float) -> tuple[float, float]:
+    def to_pixels(x: float, y: float) -> tuple[float, float]:
         return (
             LEFT + (log10(x) - left) / (right - left) * (WIDTH - LEFT - RIGHT),
             HEIGHT - BOTTOM - (log10(y) - low) / (high - low) * (HEIGHT - TOP - BOTTOM),
         )
 
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
+        'font-family="sans-serif" font-size="12">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
-        f'<text x="{LEFT}" y="22" font-size="15">Seconds a cycle of a million URLs, by millions of URLs known</text>',
+        f'<text x="{LEFT}" y="22" font-size="15">Seconds per cycle of a million URLs, by millions of URLs known</text>',
     ]
     for power in range(left, right + 1):
-        x, y = place(10.0**power, 10.0**low)
+        x, y = to_pixels(10.0**power, 10.0**low)
         parts.append(
             f'<line x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{y:.1f}" stroke="#ddd"/>'
             f'<text x="{x:.1f}" y="{y + 18:.1f}" text-anchor="middle">{10.0**power:g}</text>'
         )
     for power in range(low, high + 1):
-        x, y = place(10.0**left, 10.0**power)
+        x, y = to_pixels(10.0**left, 10.0**power)
         parts.append(
             f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}" stroke="#ddd"/>'
             f'<text x="{x - 8:.1f}" y="{y + 4:.1f}" text-anchor="end">{10.0**power:g}</text>'
         )
     for number, (name, line) in enumerate(lines.items()):
         colour = COLOURS[number % len(COLOURS)]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in line))
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (to_pixels(*point) for point in line))
         parts.append(
-            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{3 if name.startswith("ours") else 1.5}"/>'
+            f'<polyline points="{path}" fill="none" stroke="{colour}" '
+            f'stroke-width="{3 if name.startswith("ours") else 1.5}"/>'
         )
         parts += [
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in (place(*point) for point in line)
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>'
+            for x, y in (to_pixels(*point) for point in line)
         ]
         y = TOP + 12 + 17 * number
         parts.append(
-            f'<line x1="{WIDTH - RIGHT + 12}" y1="{y - 4}" x2="{WIDTH - RIGHT + 32}" y2="{y - 4}" stroke="{colour}" stroke-width="3"/>'
+            f'<line x1="{WIDTH - RIGHT + 12}" y1="{y - 4}" x2="{WIDTH - RIGHT + 32}" y2="{y - 4}" '
+            f'stroke="{colour}" stroke-width="3"/>'
             f'<text x="{WIDTH - RIGHT + 38}" y="{y}">{escape(name)}</text>'
         )
     parts.append(

@@ -1,9 +1,9 @@
-"""Hours and pages a second over the life of a crawl (Tables 4.4 and 4.5 of the thesis), from what cycles of the verifier took; pure."""
+"""Hours and pages per second over a crawl's life (Tables 4.4 and 4.5 of the thesis), from its cycles; pure."""
 
 from collections.abc import Sequence
 
-THESIS_OTHERS_S = 270.0  # a cycle, for the other stages, as the thesis has it
-# Ours, as docs/performance.md has them: one fetcher with nothing to wait for, and the extractor on two cores; the scheduler is left out.
+THESIS_OTHERS_S = 270.0  # per cycle, for the other stages, as the thesis has it
+# Ours, by docs/performance.md: one fetcher that never waits, and the extractor on two cores; the scheduler is left out.
 FETCHER_PAGES_PER_S, EXTRACTOR_PAGES_PER_S = 4_829, 2_000
 DRUM = "drum_s"
 
@@ -11,7 +11,7 @@ DRUM = "drum_s"
 def rates(
     cycles: Sequence[Sequence[float]], rows: dict[str, dict], pages: int, stages_s: float | None
 ) -> dict[str, dict]:
-    """For each mark: hours and pages a second up to it, ours and DRUM's, with the thesis's other stages and with ours.
+    """For each mark: hours and pages per second up to it, ours and DRUM's, with the thesis's other stages and ours.
 
     `cycles` has (known after it, seconds) of each cycle; DRUM's seconds are taken between its marks in proportion.
     """
@@ -50,7 +50,7 @@ def between(points: Sequence[tuple[float, float]], at: float) -> float:
 def rate_lines(table: dict[str, dict]) -> list[str]:
     lines = []
     for words, title in (
-        ("thesis_stages", f"with {THESIS_OTHERS_S:.0f} s a cycle for the other stages (Tables 4.4 and 4.5)"),
+        ("thesis_stages", f"with {THESIS_OTHERS_S:.0f} s per cycle for the other stages (Tables 4.4 and 4.5)"),
         ("our_stages", "with our stages' own times"),
     ):
         lines += [

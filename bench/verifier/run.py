@@ -16,7 +16,7 @@ from bench.verifier.plot import draw
 from bench.verifier.rate import rate_lines, rates
 from contract.errors import Usage
 
-SIGN = "bench-verifier.json"  # tells our folder from somebody else's
+SIGN = "bench-verifier.json"  # marks a folder as ours
 
 
 def measure(arguments) -> dict:
@@ -77,14 +77,15 @@ def measure_in(folder: Path, courses: list[Course], arguments) -> dict:
 def course_lines(course: Course, rows: dict, contest: Contest) -> list[str]:
     shape = course.shape
     lines = [
-        f"{course.name}: cycles of {shape.collected:,} collected and {shape.extracted:,} extracted URLs, {shape.known_share:.0%} of them known, "
-        f"{shape.servers:,} servers; N from {course.config.blocks.first}; seconds, medians of {course.limits.cycles} cycles from each mark on",
+        f"{course.name}: cycles of {shape.collected:,} collected and {shape.extracted:,} extracted URLs, "
+        f"{shape.known_share:.0%} of them known, {shape.servers:,} servers; N from {course.config.blocks.first}; "
+        f"seconds, medians of {course.limits.cycles} cycles from each mark on",
         *table_lines(rows),
     ]
     if course.name == THESIS:
         lines += thesis_lines(rows)
     if any(row["step_s"] is None for row in rows.values()):
-        lines.append("  the verifier does not tell its step (--times): ratios are of the whole command")
+        lines.append("  the verifier has no --times, so its step is not known: ratios are of the whole command")
     last = list(rows.values())[-1]
     for name, noted in contest.notes.peers.items():
         words = PEERS[name][2] if name in PEERS else "ours with one block, growth off (Programs 6 and 7)"
@@ -93,14 +94,15 @@ def course_lines(course: Course, rows: dict, contest: Contest) -> list[str]:
             + (f"; {noted['disagrees']}" if "disagrees" in noted else "")
         )
     lines.append(
-        f"  growth: {contest.notes.splits} splits, {contest.notes.grow_s:.1f} s in all, not in the seconds above; the largest of {last['blocks']} blocks: "
-        f"{last['largest_block_urls']:,} URLs, {last['largest_block_servers']:,} servers"
+        f"  growth: {contest.notes.splits} splits, {contest.notes.grow_s:.1f} s in all, not in the seconds above; "
+        f"the largest of {last['blocks']} blocks: {last['largest_block_urls']:,} URLs, "
+        f"{last['largest_block_servers']:,} servers"
     )
     return lines
 
 
 def how_far(noted: dict, known: int) -> str:
-    """How far a peer got of so many known URLs; one that took part in an earlier part of the run only was not asked further."""
+    """How far a peer got of so many known URLs; one that took part only in an earlier run was not asked further."""
     reached = f"{noted.get('known', 0) / 1e6:.2f} million"
     if "out" in noted:
         return f"out after {reached}: {noted['out']}"
@@ -108,20 +110,21 @@ def how_far(noted: dict, known: int) -> str:
 
 
 def open_work_folder(folder: Path, courses: list[Course], is_fresh: bool) -> None:
-    """Ours, empty or new; one of another stream's shape is not gone on with."""
+    """Opens our folder, or makes one; refuses to resume a run of another stream's shape."""
     sign = folder / SIGN
     about = json.dumps(
         {course.name: [repr(course.shape), repr(course.config.blocks), course.limits.fill] for course in courses}
     )
-    told = json.loads(sign.read_text()) if sign.exists() else {}
+    noted_shapes = json.loads(sign.read_text()) if sign.exists() else {}
     if folder.exists() and any(folder.iterdir()) and not sign.exists():
         raise Usage(f"{folder} holds other files: name an empty or a new folder with --folder")
     if is_fresh and sign.exists():
         shutil.rmtree(folder)
-        told = {}
-    if any(told[name] != shape for name, shape in json.loads(about).items() if name in told):
+        noted_shapes = {}
+    if any(noted_shapes[name] != shape for name, shape in json.loads(about).items() if name in noted_shapes):
         raise Usage(
-            f"{folder} holds a run with another stream, bounds or --fill: take --fresh to begin anew, or another --folder"
+            f"{folder} holds a run with another stream, bounds or --fill: "
+            "take --fresh to begin anew, or another --folder"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    sign.write_text(json.dumps({**told, **json.loads(about)}))
+    sign.write_text(json.dumps({**noted_shapes, **json.loads(about)}))

@@ -1,9 +1,10 @@
-"""The stream of URLs: what each cycle of the experiment collects and extracts, made from a seed and one counter a server.
+"""The stream of URLs: what each cycle collects and extracts, made from a seed and one counter per server.
 
-A URL is a pair (server, number). Its keys and its text follow from the pair alone, so nothing is kept of a URL that was
-given out: a server's counter says which numbers are known. Keys are splitmix64 of the pair and not xxh3 of the text as in
-a crawl: the verifier only ever compares keys, and an array of them is made at once. Server sizes follow a power law
-(exponent 1, shifted by Mandelbrot's constant, so that the largest server has a thousandth of all: crawls bound a server).
+A URL is a pair (server, number). Its keys and its text follow from the pair alone, so nothing is kept of a URL that
+was given out: a server's counter says which numbers are known. Keys are splitmix64 of the pair, not xxh3 of the text
+as in a crawl: the verifier only compares keys, and an array of them is made at once. Server sizes follow a power law
+(exponent 1, shifted by Mandelbrot's constant, so that the largest server has a thousandth of all: crawls bound a
+server).
 """
 
 from dataclasses import dataclass
@@ -35,8 +36,8 @@ class Shape:
     """What a stream is like; the same shape gives the same bytes."""
 
     servers: int = 1_000_000
-    collected: int = 100_000  # a cycle, of its block and known before
-    extracted: int = 900_000  # a cycle, distinct
+    collected: int = 100_000  # per cycle, of its block and known before
+    extracted: int = 900_000  # per cycle, distinct
     known_share: float = 0.7  # of the extracted
     seed: int = 1
 
@@ -59,7 +60,7 @@ class Urls:
 
 
 class Stream:
-    """Gives out one cycle after another; `counts`, `absorbed` and `taken` are u32, one a server."""
+    """Gives out one cycle after another; `counts`, `absorbed` and `taken` are u32, one per server."""
 
     def __init__(self, shape: Shape):
         self.shape = shape
@@ -74,7 +75,7 @@ class Stream:
         self.known_share = 0.0  # of the last cycle
 
     def extract(self, cycle: int, known_share: float | None = None) -> Urls:
-        """The URLs that the pages of this cycle lead to; counts the new ones. `known_share` is for a cycle unlike the others."""
+        """The URLs that the pages of this cycle lead to; counts the new ones. `known_share` overrides the shape's."""
         shape = self.shape
         random = np.random.Generator(np.random.PCG64([shape.seed, cycle]))
         again, times = self._draw_known(
@@ -93,7 +94,7 @@ class Stream:
         )
 
     def collect(self, low: int, high: int) -> Urls:
-        """The next uncollected URLs of the block of domain keys [low, high), as evenly over its servers as they have them."""
+        """The next uncollected URLs of the block of domain keys [low, high), spread evenly over its servers."""
         here = np.flatnonzero(in_interval(self.domain_key, low, high))
         waiting = self.absorbed[here] - self.taken[here]
         quota = level_for(waiting, self.shape.collected)
@@ -156,7 +157,7 @@ class Stream:
 
 
 def level_for(waiting: np.ndarray, wanted: int) -> int:
-    """The least quota a server with which at least `wanted` are taken, or with which all are."""
+    """The least quota per server with which at least `wanted` are taken, or with which all are."""
     low, high = 0, int(waiting.max(initial=0))
     while low < high:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Texts of URLs, about 60 bytes: host, two folders that neighbours share, two words and a number; made as whole columns."""
+"""Texts of URLs, about 60 bytes: host, two folders that neighbours share, two words, a number; made as columns."""
 
 import numpy as np
 import pyarrow as pa
@@ -49,7 +49,7 @@ SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def make_words() -> list[str]:
-    """Distinct words of three syllables, six letters each: two in a row can be told apart, and so domains never clash."""
+    """Distinct words of three syllables, six letters each: two in a row are read in one way only, so domains differ."""
     syllables = [first + last for first in FIRST_LETTERS for last in LAST_LETTERS]
     step = 65_521  # a prime: words that follow each other share nothing
     count = len(syllables)
@@ -64,7 +64,7 @@ class Texts:
         self.servers = self._make_servers(servers, domains)
 
     def urls(self, server: np.ndarray, number: np.ndarray, key: np.ndarray) -> pa.StringArray:
-        """The URL of each pair; `key` (u64) is the pair's, from which words are picked. Equal pairs have equal texts."""
+        """The URL of each pair; words are picked by the pair's `key` (u64). Equal pairs have equal texts."""
         number = number.astype(np.uint64)
         with np.errstate(over="ignore"):
             folders = [
@@ -97,9 +97,8 @@ class Texts:
         """Scheme and host of each server; the first server of a domain is its main one, the others are subdomains."""
         server = np.arange(servers, dtype=np.uint64)
         domain = server % np.uint64(domains)
-        place = (
-            domain * np.uint64(10_368_889) % np.uint64(WORDS**2)
-        )  # odd times a power of two: no two domains have one place
+        # An odd factor modulo a power of two: no two domains have the same pair of words.
+        words = domain * np.uint64(10_368_889) % np.uint64(WORDS**2)
         picked = domain * SPREAD
         main = pa.array(HOSTS).take(pa.array(picked >> np.uint64(61)))
         turn = server // np.uint64(domains)
@@ -111,8 +110,8 @@ class Texts:
             pc.if_else(pa.array(picked >> np.uint64(57) & np.uint64(1) == 1), "http://", "https://"),
             pc.if_else(pa.array(turn == 0), main, other),
             ".",
-            self._word(place % np.uint64(WORDS)),
-            self._word(place // np.uint64(WORDS)),
+            self._word(words % np.uint64(WORDS)),
+            self._word(words // np.uint64(WORDS)),
             pa.array(SUFFIXES).take(pa.array((picked >> np.uint64(30)) % np.uint64(16))),
             "",
         )

@@ -76,7 +76,7 @@ def test_sorts_are_counted_with_documents_first():
             Evidence(),
             "",
             Referer("", False, "", ""),
-            f"{UNEXPLAINED}: no link to it was found, and not who told wget",
+            f"{UNEXPLAINED}: no link to it was found, nor where wget found one",
         ),
     ],
 )

@@ -38,9 +38,12 @@ def test_modules_that_measure_nothing_are_no_benchmarks():
 def test_speed_is_a_median_and_a_ratio_is_the_median_of_ratios_of_each_repeat():
     one = [Spent(2.0, 1.9), Spent(4.0, 3.9), Spent(3.0, 2.0)]
     two = [Spent(1.0, 1.9), Spent(3.0, 2.0), Spent(1.5, 1.0)]
-    figures = speed_figures(3_000, 300_000, one, two, {"scrapy": [Spent(8.0, 8.0), Spent(20.0, 8.0), Spent(18.0, 8.0)]})
+    unscanned = [Spent(3.0, 3.0), Spent(5.0, 5.0), Spent(4.0, 4.0)]
+    peers = {"scrapy": [Spent(8.0, 8.0), Spent(20.0, 8.0), Spent(18.0, 8.0)]}
+    figures = speed_figures(3_000, 300_000, one, two, unscanned, peers)
     assert (figures["pages_per_s"], figures["pages_per_s_2"], figures["scrapy_pages_per_s"]) == (1_000, 2_000, 167)
     assert figures["ratio_2"] == 2.0  # of 2, 1.33 and 2
+    assert (figures["unscanned_pages_per_s"], figures["ratio_scanner"]) == (750, 1.33)  # of 1.5, 1.25 and 1.33
     assert figures["ratio_scrapy"] == 5.0  # of 4, 5 and 6
     assert figures["us_per_page"] == 667 and figures["us_per_link"] == 6.67
 
@@ -81,8 +84,8 @@ def test_a_run_reads_all_pages_and_its_memory_is_seen(pages, tmp_path):
     write_pages(pages, tmp_path / "pages", ("", "b."))
     ours = Ours(tmp_path, 1, CORES)
     memory = ours.watch(tmp_path / "pages", 6)
-    books = ours.books()
-    assert (books["listed"], books["link_occurrences"], books["followed"], books["links_rows"]) == (6, 18, 6, 6)
+    counts = ours.counts()
+    assert (counts["listed"], counts["link_occurrences"], counts["followed"], counts["links_rows"]) == (6, 18, 6, 6)
     assert memory.worker <= memory.worker_with_files and memory.parent > 0
     assert ours.links_bytes() > 0
 
@@ -91,7 +94,7 @@ def test_the_same_urls_again_are_read_and_counted_once(pages, tmp_path):
     write_pages(pages, tmp_path / "pages", ("", ""))
     ours = Ours(tmp_path, 1, CORES)
     assert ours.run(tmp_path / "pages", 3).wall_s > 0
-    assert ours.books()["repeated_finals"] == 3
+    assert ours.counts()["repeated_finals"] == 3
 
 
 def test_peers_get_pages_in_utf_8_and_count_distinct_links(pages, tmp_path):
@@ -121,7 +124,7 @@ def test_synthetic_pages_stand_in_where_there_are_no_packages(tmp_path, monkeypa
     write_pages(found, tmp_path / "pages")
     ours = Ours(tmp_path, 1, CORES)
     ours.run(tmp_path / "pages", len(found))
-    assert ours.books()["link_occurrences"] > len(found) > 20
+    assert ours.counts()["link_occurrences"] > len(found) > 20
 
 
 def test_processes_are_kept_on_their_cores(tmp_path):

@@ -415,7 +415,7 @@ def test_a_quick_run_prints_tables_and_writes_the_promised_keys(tmp_path):
         if "disagrees" in noted or "not installed" not in noted.get("out", "not installed")
     ]
     assert peers["sqlite"]["known"] == peers["drum"]["known"] > 60_000
-    assert "270 s a cycle" in done.stdout and (tmp_path / "plot.svg").read_text().startswith("<svg")
+    assert "270 s per cycle" in done.stdout and (tmp_path / "plot.svg").read_text().startswith("<svg")
 
 
 def test_a_run_that_was_killed_goes_on_and_finds_the_same(tmp_path):

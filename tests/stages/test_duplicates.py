@@ -69,7 +69,7 @@ def test_clusters_are_those_of_a_dictionary(tmp_path, seed, memory_max_bytes, mo
         wanted = ranked[: limit or None]
         assert found.sizes.tolist() == [len(places) for _, places in wanted]
         assert [row.astype(">u8").tobytes() for row in found.digests] == [digest for digest, _ in wanted]
-        assert found.places.tolist() == [place for _, places in wanted for place in places]
+        assert found.page_ids.tolist() == [place for _, places in wanted for place in places]
         assert (found.pages, found.distinct) == (sum(map(len, truth.values())), len(truth))
         assert (found.clusters, found.in_clusters) == (len(ranked), sum(len(places) for _, places in ranked))
         assert found.unknown == sum(column.count(UNKNOWN_DIGEST) for column in columns)

@@ -150,7 +150,7 @@ def test_show_joins_the_cycles_of_a_crawl_and_the_last_of_a_url_counts(tmp_path)
     about, _, head, *urls = show(tmp_path).stdout.splitlines()
     assert about == (
         f"{tmp_path}: 3 pages with a fingerprint, 1 cluster of near duplicates"
-        " (passed over for want of a column fingerprint or url_key: 1 of 3 files)"
+        " (skipped, without a column fingerprint or url_key: 1 of 3 files)"
     )
     assert head == "cluster 1: 2 pages, 2 distinct contents" and urls == [
         "  http://a.example/2",

@@ -17,7 +17,8 @@ from contract.tables import EXTRACTED, FAILED, LINKS, REASON_ROBOTS, REFUSED
 from contract.trouble import MEANINGS
 from examine import url_history
 from examine.url_history import find_row
-from examine.why import gather, tell
+from examine.why import describe as describe_facts
+from examine.why import gather
 from storage.publish import describe, encode_json, read_json
 from storage.tables import write_table
 from supervise.seed import leave
@@ -95,11 +96,11 @@ def test_a_collected_url(crawl):
         ("found", crawl.cycles[0]),
         ("asked", crawl.cycles[1]),
     ]
-    lines = tell(told, crawl.crawl.path)
+    lines = describe_facts(told, crawl.crawl.path)
     words = f"trouble   {MEANINGS['broken']}; {MEANINGS['nesting']} (broken nesting)"
     assert [line for line in lines if line.startswith("trouble")] == [words]
     seed = account(crawl, crawl.first)
-    assert not any(line.startswith("trouble") for line in tell(seed, crawl.crawl.path))
+    assert not any(line.startswith("trouble") for line in describe_facts(seed, crawl.crawl.path))
     assert seed["events"][0]["event"] == "seeded" and seed["verdict"] == "collected"
 
 
@@ -312,3 +313,14 @@ def test_missing_tables_are_noted_and_damaged_ones_named(tmp_path):
     damaged = why("--crawl", crawl.crawl.path, SEEDS[0])
     assert damaged.returncode == EX_DATAERR and names.EXTRACTED in damaged.stderr and "Traceback" not in damaged.stderr
     assert why("--crawl", tmp_path / "nothing", SEEDS[0]).returncode == EX_CONFIG
+
+
+def test_what_was_refused_without_a_request_is_not_called_asked(crawl):
+    facts = account(crawl, f"{crawl.first}robots")
+    for event in facts["events"]:
+        if event["event"] == "asked":
+            event["attempts"] = 0
+    lines = describe_facts(facts, crawl.crawl.path)
+    (line,) = [line for line in lines if line.startswith("listed")]
+    assert line.endswith(f": refused {REASON_ROBOTS}, without a request")
+    assert not any(line.startswith("asked") for line in lines)

@@ -16,7 +16,7 @@ from contract.warc import MESSAGE_MAX_CHARACTERS, clean_message
 from examine.cycle_books import check_failures
 from examine.findings import Findings
 from examine.status import join_failures
-from examine.why import gather, tell
+from examine.why import describe, gather
 from stages.verifier.figures import REASONS_MAX, count_failures
 from storage.publish import read_manifest
 from storage.tables import read_table, write_table
@@ -190,18 +190,18 @@ def test_the_verifier_keeps_the_last_failure_and_sums_up_why(tmp_path):
 
 def test_why_tells_the_cause_with_address_and_time(tmp_path):
     crawl = small_crawl(tmp_path / "crawl")
-    told = "\n".join(tell(gather(crawl.crawl, "http://failing.test/", NOW_MS), crawl.crawl.path))
+    told = "\n".join(describe(gather(crawl.crawl, "http://failing.test/", NOW_MS), crawl.crawl.path))
     assert "failed connection_refused, 1 request of 192.0.2.1\n          Failed to connect (Connection" in told
     assert "last: failed, connection_refused, in cycle" in told
     assert "last failure: connection_refused, 2027-01-15" in told
-    ended = "\n".join(tell(gather(crawl.crawl, "http://ended.test/", NOW_MS), crawl.crawl.path))
+    ended = "\n".join(describe(gather(crawl.crawl, "http://ended.test/", NOW_MS), crawl.crawl.path))
     assert "failed 9 times in a row and was given up with its URLs; its last failure: dns, 2027-01-15" in ended
     assert "          given up; last failure: dns" in ended and ended.count("there is no such name (NXDOMAIN)") == 2
     (
         crawl.crawl.path / names.cycle(crawl.crawl_state.log.entries[-1].cycle) / names.EXTRACTOR / names.FAILURES
     ).unlink()
     assert "failed connection_refused, 1 request" in "\n".join(
-        tell(gather(crawl.crawl, "http://failing.test/", NOW_MS), crawl.crawl.path)
+        describe(gather(crawl.crawl, "http://failing.test/", NOW_MS), crawl.crawl.path)
     )
 
 

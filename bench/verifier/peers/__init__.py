@@ -16,18 +16,18 @@ import numpy as np
 from bench.verifier.batch import Batch
 
 PEERS = {  # name -> module, class, words
-    "drum": ("drum", "DrumAsInThesis", "DRUM, 8 buckets, 10,000 URLs an array, merge at 100 MB"),
+    "drum": ("drum", "DrumAsInThesis", "DRUM, 8 buckets, 10,000 URLs per array, merge at 100 MB"),
     "drum_tuned": (
         "drum",
         "DrumTuned",
-        "DRUM, tuned: 16 buckets, arrays of a cycle, merge at an eighth of the memory a bucket",
+        "DRUM, tuned: 16 buckets, arrays of a cycle, merge at an eighth of the memory per bucket",
     ),
     "rocksdb": ("rocksdb", "RocksDb", "RocksDB: multi_get, one synced write batch"),
     "lmdb": ("lmdb", "Lmdb", "LMDB: one transaction, sorted"),
     "sqlite": ("sqlite", "Sqlite", "SQLite: WITHOUT ROWID, one transaction, sorted"),
     "bdb": ("bdb", "BerkeleyDb", "Berkeley DB 5.3: B-tree, sorted, synced"),
     "lookup": ("lookup", "LookUp", "a look-up per URL (Program 1)"),
-    "server_files": ("server_files", "ServerFiles", "one file a server"),
+    "server_files": ("server_files", "ServerFiles", "one file per server"),
 }
 
 

@@ -42,10 +42,10 @@ class BerkeleyDb:
         return new
 
     def _put(self, keys: np.ndarray, lines: list[bytes]) -> int:
-        distinct, places = first_of_each(keys)
+        distinct, rows = first_of_each(keys)
         new, state = 0, bytes([WAITING])
         exists, put = self._database.exists, self._database.put
-        for key, line in zip(pack(distinct), pick(lines, places)):
+        for key, line in zip(pack(distinct), pick(lines, rows)):
             if not exists(key):
                 put(key, state + line)
                 new += 1

@@ -2,11 +2,11 @@
 
 Pairs of key and value, with an auxiliary text, go to one of k buckets by the key's top bits. A bucket is an array in
 memory which, when full, is appended to the bucket's file; texts go to a second file beside it. When one bucket's files
-have grown to a limit, all buckets are merged with the repository Z: each is read, sorted, and passed along its part of Z,
-once. Three operations: check says whether a key is unique, update sets its value, check+update does both. Answers come at
-a merge, with their texts, in the order in which they were asked (first in, first out, within a bucket).
+have grown to a limit, all buckets are merged with the repository Z: each is read, sorted, and passed along its part of
+Z, once. Three operations: check says whether a key is unique, update sets its value, check+update does both. Answers
+come at a merge, with their texts, in the order in which they were asked (first in, first out, within a bucket).
 
-Here all of that is done on arrays; Z is one sorted file a bucket; texts of unique URLs go to a log.
+Here all of that is done on arrays; Z is one sorted file per bucket; texts of unique URLs go to a log.
 """
 
 import os
@@ -44,9 +44,8 @@ class Drum:
         self._texts = open(folder / "texts.log", "ab")
         self.unique = 0  # found since the last look
         self._merged_rows = 0
-        self._z_s = self._merge_s = self._merges_s = (
-            0.0  # of the last merge, its passes over Z and all of it; of all merges
-        )
+        # Seconds of the last merge (its passes over Z, and all of it), and of all merges.
+        self._z_s = self._merge_s = self._merges_s = 0.0
 
     def ask(self, operation: int, keys: np.ndarray, value: int, texts: pa.StringArray | None = None) -> None:
         """One operation for each key (u64, any order), in this order."""
@@ -80,9 +79,10 @@ class Drum:
         self._merges_s += self._merge_s
 
     def share_merge(self, rows: int) -> tuple[float, float]:
-        """Merges now; what of such a merge a batch of so many rows costs: with merges at the limit, and with one for each batch.
+        """Merges now. A batch's share of its seconds: with merges at the limit, and with one merge per batch.
 
-        The work on pairs grows with them; the passes over Z are shared by all batches that fit into the buckets between two merges.
+        The work on pairs grows with them. The passes over Z are shared by all batches that fit into the buckets between
+        two merges.
         """
         batch_bytes = (
             max(bucket.file_bytes for bucket in self._buckets)
@@ -101,7 +101,7 @@ class Drum:
         began_s = time.perf_counter()
         z = bucket.read_z()
         self._z_s += time.perf_counter() - began_s
-        known, places = find_in_sorted(distinct, z["key"])
+        known, known_rows = find_in_sorted(distinct, z["key"])
         is_absent = np.ones(len(distinct), bool)
         is_absent[known] = False
 
@@ -119,24 +119,24 @@ class Drum:
         np.maximum.at(last_set, run[sets], np.flatnonzero(sets))
         value = pairs["value"][order][last_set]
         is_set = last_set >= 0
-        z["value"][places] = np.where(is_set[known], value[known], z["value"][places])
+        z["value"][known_rows] = np.where(is_set[known], value[known], z["value"][known_rows])
         text_of = np.full(len(distinct), NO_TEXT)
         stored = is_unique_sorted & sets
         text_of[run[stored]] = text_at[order][stored]
         fresh = np.flatnonzero(is_absent & is_set)
         began_s = time.perf_counter()
-        merged, old_places, new_places = merge_sorted(z["key"], distinct[fresh])
+        merged, old_rows, new_rows = merge_sorted(z["key"], distinct[fresh])
         bucket.write_z(
             {
                 "key": merged,
-                "text": interleave(z["text"], text_of[fresh], old_places, new_places),
-                "value": interleave(z["value"], value[fresh], old_places, new_places),
+                "text": interleave(z["text"], text_of[fresh], old_rows, new_rows),
+                "value": interleave(z["value"], value[fresh], old_rows, new_rows),
             }
         )
         self._z_s += time.perf_counter() - began_s
 
     def _answer(self, pairs: np.ndarray, aux: np.ndarray, is_unique: np.ndarray) -> np.ndarray:
-        """Hands the answers out in the order of asking; texts of unique ones go to the log. Where each text of a pair went."""
+        """Answers in the order of asking, and logs texts of unique keys. The offset of each text in the log."""
         lengths = pairs["length"].astype(np.int64)
         kept = np.repeat(is_unique, lengths)
         sizes = np.where(is_unique, lengths, 0)
@@ -263,7 +263,7 @@ class Bucket:
             return {name: np.fromfile(file, dtype, rows) for name, dtype in Z_COLUMNS.items()}
 
     def write_z(self, columns: dict[str, np.ndarray]) -> None:
-        """Column behind column in one file, so that one rename replaces all."""
+        """One column after the other in one file, so that one rename replaces all."""
         aside = self._z.with_suffix(".aside")
         with open(aside, "wb") as file:
             file.write(len(columns["key"]).to_bytes(COUNT_BYTES, "little"))
@@ -285,7 +285,7 @@ class DrumAsInThesis(Drum):
 
 
 class DrumTuned(Drum):
-    """Arrays that hold a cycle, and merges as rare as a bucket that must be sorted in memory allows: Z is passed over less often."""
+    """Arrays that hold a cycle, and merges as rare as memory for sorting a bucket allows: fewer passes over Z."""
 
     def __init__(self, folder: Path, memory_bytes: int):
         super().__init__(folder, buckets=16, array_rows=1_000_000, merge_bytes=max(1 << 20, memory_bytes // 8))

@@ -1,4 +1,4 @@
-"""LMDB as a peer: one write transaction a batch, keys put in sorted order by one cursor, synced at its end."""
+"""LMDB as a peer: one write transaction per batch, keys put in sorted order by one cursor, synced at its end."""
 
 from pathlib import Path
 
@@ -30,10 +30,10 @@ class Lmdb:
 
     def _put(self, keys: np.ndarray, lines: list[bytes], batch: Batch | None = None) -> int:
         state = bytes([WAITING])
-        distinct, places = first_of_each(keys)
+        distinct, rows = first_of_each(keys)
         with self._environment.begin(write=True) as transaction, transaction.cursor() as cursor:
             _, added = cursor.putmulti(
-                list(zip(pack(distinct), [state + line for line in pick(lines, places)])), overwrite=False
+                list(zip(pack(distinct), [state + line for line in pick(lines, rows)])), overwrite=False
             )
             if batch:
                 order = np.argsort(batch.collected)

@@ -1,4 +1,4 @@
-"""A look-up per URL (Program 1 of the thesis, as we read it): a hash table in a file, read and written one URL at a time.
+"""A look-up per URL (Program 1 of the thesis, as we read it): a hash table in a file, used one URL at a time.
 
 The table is as good as such a one gets: a URL's slot follows from its key, neighbours are tried in order, it is never
 more than half full. Texts are appended to a log beside it. Doubling the table is done at once, on arrays.
@@ -29,10 +29,10 @@ class LookUp:
         self._rows = int((np.fromfile(self._table_path, SLOT)["key"] != 0).sum())
 
     def load(self, keys: np.ndarray, lines: list[bytes], servers: np.ndarray) -> None:
-        keys, places = np.unique(keys, return_index=True)
+        keys, rows = np.unique(keys, return_index=True)
         begin = self._texts.tell()
         self._texts.write(b"\n".join(lines) + b"\n")
-        offsets = begin + np.cumsum([0, *(len(line) + 1 for line in lines)])[:-1][places]
+        offsets = begin + np.cumsum([0, *(len(line) + 1 for line in lines)])[:-1][rows]
         fresh = np.zeros(len(keys), SLOT)
         fresh["key"], fresh["text"] = keys, offsets
         self._rebuild(fresh[~np.isin(keys, np.fromfile(self._table_path, SLOT)["key"])])
@@ -45,21 +45,21 @@ class LookUp:
         pread, pwrite, position, new = os.pread, os.pwrite, self._texts.tell(), 0
         pieces = []
         for key, line in zip(batch.keys.tolist(), batch.lines):
-            place = (key >> shift) * width
+            offset = (key >> shift) * width
             wanted = key.to_bytes(8, "little")
-            while (found := pread(table, 8, place)) != wanted and found != bytes(8):
-                place += width
+            while (found := pread(table, 8, offset)) != wanted and found != bytes(8):
+                offset += width
             if found != wanted:
-                pwrite(table, wanted + position.to_bytes(8, "little") + bytes([WAITING]), place)
+                pwrite(table, wanted + position.to_bytes(8, "little") + bytes([WAITING]), offset)
                 pieces.append(line)
                 position += len(line) + 1
                 new += 1
         for key in batch.collected.tolist():
-            place = (key >> shift) * width
+            offset = (key >> shift) * width
             wanted = key.to_bytes(8, "little")
-            while pread(table, 8, place) != wanted:
-                place += width
-            pwrite(table, bytes([COLLECTED]), place + 16)
+            while pread(table, 8, offset) != wanted:
+                offset += width
+            pwrite(table, bytes([COLLECTED]), offset + 16)
         self._texts.write(b"\n".join(pieces) + b"\n" * bool(pieces))
         self._rows += new
         self._sync()
@@ -78,7 +78,7 @@ class LookUp:
         self._bits = slots.bit_length() - 1
 
     def _rebuild(self, fresh: np.ndarray, to_come: int = 0) -> None:
-        """All rows and these new ones (their keys distinct and not in it) in a table that is at most half full with those to come."""
+        """Adds rows (their keys distinct and new) and makes the table at most half full with those to come."""
         rows = np.fromfile(self._table_path, SLOT)
         rows = np.concatenate([rows[rows["key"] != 0], fresh])
         rows = rows[np.argsort(rows["key"])]

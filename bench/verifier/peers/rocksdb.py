@@ -1,4 +1,4 @@
-"""RocksDB as a peer: a sorted multi_get, then one write batch with a synced log; Bloom filters; caches up to the memory."""
+"""RocksDB as a peer: a sorted multi_get, then one write batch with a synced log; Bloom filters; caches in memory."""
 
 import threading
 import time
@@ -32,9 +32,8 @@ class RocksDb:
         options = Options(raw_mode=True)
         options.create_if_missing(True)
         options.increase_parallelism(2)
-        options.set_write_buffer_size(
-            memory_bytes // 8
-        )  # four of them at most: half of the memory, the other half is the cache
+        # Four write buffers take half of the memory at most; the other half is the cache.
+        options.set_write_buffer_size(memory_bytes // 8)
         options.set_max_write_buffer_number(4)
         options.set_compression_type(DBCompressionType.lz4())
         options.set_level_compaction_dynamic_level_bytes(True)
@@ -52,20 +51,20 @@ class RocksDb:
 
     def load(self, keys: np.ndarray, lines: list[bytes], servers: np.ndarray) -> None:
         state = bytes([WAITING])
-        distinct, places = first_of_each(keys)
+        distinct, rows = first_of_each(keys)
         writes = WriteBatch(raw_mode=True)
-        for key, line in zip(pack(distinct), pick(lines, places)):
+        for key, line in zip(pack(distinct), pick(lines, rows)):
             writes.put(key, state + line)
         self._database.write(writes, self._loose)
         self._database.flush(True)
 
     def take(self, batch: Batch) -> int:
         state = bytes([WAITING])
-        distinct, places = first_of_each(batch.keys)
+        distinct, rows = first_of_each(batch.keys)
         packed = pack(distinct)
         writes = WriteBatch(raw_mode=True)
         new = 0
-        for found, key, line in zip(self._database.get(packed), packed, pick(batch.lines, places)):
+        for found, key, line in zip(self._database.get(packed), packed, pick(batch.lines, rows)):
             if found is None:
                 writes.put(key, state + line)
                 new += 1

@@ -1,4 +1,4 @@
-"""One file a server, which the thesis tried and rejected: each has the keys, states and text positions of its URLs.
+"""One file per server, which the thesis tried and rejected: it has the keys, states and text offsets of its URLs.
 
 Texts are in one log beside them. A batch opens the files of all its servers; the file system is synced once at its end.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from bench.verifier.batch import COLLECTED, WAITING, Batch
 
 ROW = np.dtype([("key", "<u8"), ("text", "<u8"), ("state", "u1")])
-FANOUT = 1024  # servers a folder
+FANOUT = 1024  # servers per folder
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -36,7 +36,7 @@ class ServerFiles:
     def _add(
         self, keys: np.ndarray, lines: list[bytes], servers: np.ndarray, states: dict[int, int] | None = None
     ) -> int:
-        """A server whose URLs were collected but none of whose arrived keeps its states till its next batch: that flatters."""
+        """A server with collected but no new URLs keeps its old states until its next batch, which flatters it."""
         lengths = np.fromiter((len(line) + 1 for line in lines), np.int64, len(lines))
         offsets = self._texts.tell() + np.cumsum(lengths) - lengths
         self._texts.write(b"\n".join(lines) + b"\n" * bool(lines))

@@ -1,4 +1,4 @@
-"""SQLite as a peer: a table WITHOUT ROWID, one transaction a batch, keys in sorted order, synchronous = FULL."""
+"""SQLite as a peer: a table WITHOUT ROWID, one transaction per batch, keys in sorted order, synchronous = FULL."""
 
 import sqlite3
 from pathlib import Path
@@ -14,7 +14,8 @@ class Sqlite:
     def __init__(self, folder: Path, memory_bytes: int):
         self._database = sqlite3.connect(folder / "known.db", isolation_level=None)
         self._database.executescript(
-            f"pragma page_size = 8192; pragma journal_mode = wal; pragma synchronous = full; pragma cache_size = -{memory_bytes >> 10};"
+            "pragma page_size = 8192; pragma journal_mode = wal; pragma synchronous = full; "
+            f"pragma cache_size = -{memory_bytes >> 10};"
             "create table if not exists url (key integer primary key, state integer, text blob) without rowid;"
         )
 
@@ -25,13 +26,12 @@ class Sqlite:
         return self._put(batch.keys, batch.lines, batch.collected)
 
     def _put(self, keys: np.ndarray, lines: list[bytes], collected: np.ndarray | None = None) -> int:
-        distinct, places = first_of_each(
-            keys.view(np.int64)
-        )  # SQLite's integers are signed: their order is the table's
+        # SQLite's integers are signed: their order is the table's.
+        distinct, rows = first_of_each(keys.view(np.int64))
         before = self._database.total_changes
         self._database.execute("begin")
         self._database.executemany(
-            f"insert or ignore into url values (?, {WAITING}, ?)", zip(distinct.tolist(), pick(lines, places))
+            f"insert or ignore into url values (?, {WAITING}, ?)", zip(distinct.tolist(), pick(lines, rows))
         )
         added = self._database.total_changes - before
         if collected is not None:
