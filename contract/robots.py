@@ -1,16 +1,17 @@
 """robots.txt (RFC 9309): what an answer to a request for it means, and which URLs its rules allow our agent.
 
-The fetcher and the extractor read the same stored bytes through here, so they cannot disagree. Never raises on any.
+The fetcher and the extractor read the same stored bytes with this module, so they cannot disagree. No bytes make it
+raise.
 
 Only the groups that apply to us are kept, so memory grows with the text and not with the names in it. A plain rule is
-found by one look-up for each length that rules have; a rule with `*` is a row of literal pieces, each taken at the first
-place where it fits, which is enough for `*` and never goes back. What is left to fear, many such rules against a long
-URL, has a bound (`WORK_MAX`).
+found by one look-up per length that rules have. A rule with `*` is a row of literal pieces. Each piece is taken at the
+first offset where it fits: that is enough for `*`, and there is no backtracking. The remaining risk, many such rules
+against a long URL, has a bound (`WORK_MAX`).
 """
 
 import re
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from contract.body import decode_body
 from contract.robots_groups import read_directives, read_groups, token_of
@@ -25,17 +26,17 @@ REDIRECTS_MAX = 5  # RFC 9309 2.3.1.2
 ALLOW_ALL = b""
 DELAY_MAX_S = 7 * 86_400.0  # a week: a longer crawl-delay is a mistake, and would overflow a column
 SHOWN_MAX_BYTES = 200
-# Bytes behind stars, over all rules, times bytes of a path and what a look at a rule costs besides, in bytes: 1,000 rules
-# of 20 bytes may be asked about 900 bytes. A longer path is forbidden. The worst question that a server can bring about
-# takes some 20 ms.
+# (Bytes after stars, over all rules) x (bytes of a path + LOOK_BYTES, the fixed cost of a rule in bytes): 1,000 rules
+# of 20 bytes allow paths of 900 bytes. A longer path is forbidden. The worst case that a server can cause takes some
+# 20 ms.
 WORK_MAX = 20_000_000
 LOOK_BYTES = 100
 
-# The origin of a rule that is an absolute URL. A mark of patterns ends it, as no host has one.
+# The origin of a rule that is an absolute URL. `*` and `$` end it, as no host contains them.
 _ORIGIN = re.compile(rb"[a-z][a-z0-9+.-]*://[^/?*$\\]*", re.IGNORECASE)
 _INDEX = re.compile(rb"(.*/)index\.htm[^/]*", re.DOTALL)
-# RFC 9309 2.2.2: octets are compared after %-encoding what is neither reserved nor unreserved (RFC 3986 2), and decoding
-# what is unreserved; `*` and `$` are decoded too, for there they are no marks but themselves (2.2.3).
+# RFC 9309 2.2.2: octets are compared after %-encoding what is neither reserved nor unreserved (RFC 3986 2), and after
+# decoding what is unreserved. `*` and `$` are decoded too: encoded, they have no special meaning (2.2.3).
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~*$")
 _SAFE = bytes(_PLAIN) + b"!&'()+,/:;=?@[]#"
 _OTHERWISE_SPELT = re.compile(
@@ -44,22 +45,21 @@ _OTHERWISE_SPELT = re.compile(
 
 
 class Answer(NamedTuple):
-    text: bytes | None  # the rules; none while they are not known
-    follow: str  # where to ask next, or nothing
+    text: bytes | None  # the rules; None while they are not known
+    follow: str  # the URL to ask next, or nothing
 
 
 UNREACHABLE = Answer(None, "")
 
 
 def read_answer(url: str, redirects: int, outcome: str, message: HttpMessage, text_max_bytes: int) -> Answer:
-    """The meaning of an exchange for robots.txt that came after so many redirects."""
+    """The meaning of an exchange for robots.txt that follows `redirects` redirects."""
     if outcome != ANSWERED:
         return UNREACHABLE
     if 200 <= message.status < 300:
         text = decode_body(message, text_max_bytes).content
-        is_cut = (
-            len(text) >= text_max_bytes or len(message.body) >= text_max_bytes
-        )  # here, or already when it was fetched
+        # Cut here, or already when it was fetched.
+        is_cut = len(text) >= text_max_bytes or len(message.body) >= text_max_bytes
         return Answer(drop_last_line(text) if is_cut else text, "")
     if (
         message.status in REDIRECTS
@@ -71,7 +71,7 @@ def read_answer(url: str, redirects: int, outcome: str, message: HttpMessage, te
 
 
 def find_target(url: str, location: str) -> str:
-    """The http(s) URL that a redirect leads to, on whatever server, else nothing."""
+    """The http(s) URL that a redirect leads to, on any server; else nothing."""
     try:
         return canonicalise(location, url) if location else ""
     except NotCanonical:
@@ -79,7 +79,7 @@ def find_target(url: str, location: str) -> str:
 
 
 def drop_last_line(text: bytes) -> bytes:
-    """The lines that have an end: a rule that was cut off could mean more than its author said."""
+    """The lines that are complete: a rule that was cut off could forbid or allow more than its author meant."""
     return text[: max(text.rfind(b"\n"), text.rfind(b"\r")) + 1]
 
 
@@ -99,24 +99,26 @@ class Wildcard(NamedTuple):
     is_anchored: bool  # the path ends with `last`
 
 
+Pieces = tuple[bytes, tuple[bytes, ...], bool]  # first, the others, is_anchored
+Key = TypeVar("Key")
 _NO_RULE = Rule(-1, True, 0)
 _OVER_WORK = Rule(-1, False, 0)
 
 
 class Rules:
-    """What a robots.txt lets our agent ask a server (scheme://host[:port]) for."""
+    """What a robots.txt allows our agent to fetch from a server (scheme://host[:port])."""
 
     def __init__(self, text: bytes, agent: str, server: str):
         self._text = text
         self._token = token_of(agent.encode("ascii", "replace"))
         groups = read_groups(text, self._token)
         self._is_for_us = groups.names_us
-        delays = groups.own_delays or groups.star_delays  # a group of our own without one leaves that for all in force
+        delays = groups.own_delays or groups.star_delays  # a group of our own without a delay keeps the delay of `*`
         self.delay_s = min(delays[0], DELAY_MAX_S) if delays else 0.0
         self.sitemaps = tuple(groups.sitemaps)
-        self._whole: dict[bytes, Rule] = {}  # paths that end there
-        self._begun: dict[bytes, Rule] = {}
-        wildcards: dict[tuple, Rule] = {}
+        self._whole: dict[bytes, Rule] = {}  # for paths that are equal
+        self._begun: dict[bytes, Rule] = {}  # for paths that begin so
+        wildcards: dict[Pieces, Rule] = {}
         for line, is_allow, value in groups.own if groups.names_us else groups.star:
             if pattern := pattern_of(value, is_allow, server):
                 self._add(pattern, is_allow, line, wildcards)
@@ -131,8 +133,8 @@ class Rules:
         tail_bytes = sum(len(piece) + 1 for _, rest, _ in wildcards for piece in rest)
         self._path_max_bytes = WORK_MAX // max(tail_bytes, 1) - LOOK_BYTES
 
-    def _add(self, pattern: bytes, is_allow: bool, line: int, wildcards: dict[tuple, Rule]) -> None:
-        # As Google: who allows /x/index.html allows /x/ as well, for it is the same page.
+    def _add(self, pattern: bytes, is_allow: bool, line: int, wildcards: dict[Pieces, Rule]) -> None:
+        # As Google does: a rule that allows /x/index.html allows /x/ too, because it is the same page.
         if is_allow and (index := _INDEX.fullmatch(pattern)):
             self._add(index[1] + b"$", is_allow, line, wildcards)
         is_anchored = pattern.endswith(b"$")
@@ -140,30 +142,28 @@ class Rules:
         rule = Rule(len(first) + sum(map(len, rest)) + len(rest) + is_anchored, is_allow, line)
         pieces = tuple(filter(None, rest))
         if pieces:
-            table, key = wildcards, (first, pieces, is_anchored and bool(rest[-1]))
+            keep_greater(wildcards, (first, pieces, is_anchored and bool(rest[-1])), rule)
         else:
-            table, key = (self._whole if is_anchored and not rest else self._begun), first
-        if key not in table or table[key][:2] < rule[:2]:
-            table[key] = rule
+            keep_greater(self._whole if is_anchored and not rest else self._begun, first, rule)
 
     def allows(self, url: str) -> bool:
         return self._decide(url).is_allow
 
     @property
     def group(self) -> str:
-        """The agent whose group of rules counts for us: our own, or that of all."""
+        """The agent whose group of rules counts for us: our own, or `*`."""
         return self._token.decode() if self._is_for_us else "*"
 
     def rule_for(self, url: str) -> str:
-        """Which rule decides about a URL, for people."""
-        return self._tell(self._decide(url))
+        """For people: the rule that decides about a URL."""
+        return self._describe(self._decide(url))
 
     def forbids(self, url: str) -> str:
-        """The rule that forbids a URL, for people; nothing where it is allowed."""
+        """For people: the rule that forbids a URL; nothing where it is allowed."""
         rule = self._decide(url)
-        return "" if rule.is_allow else self._tell(rule)
+        return "" if rule.is_allow else self._describe(rule)
 
-    def _tell(self, rule: Rule) -> str:
+    def _describe(self, rule: Rule) -> str:
         if rule is _OVER_WORK:
             return "forbidden: too many rules with * for so long a URL"
         if rule is _NO_RULE:
@@ -172,7 +172,7 @@ class Rules:
 
     @cached_property
     def _lines(self) -> dict[int, str]:
-        """The text of each rule that counts for us by its line: read once, for a server may forbid many URLs."""
+        """Line number -> text of the rules that count for us; read once, because a server may forbid many URLs."""
         rules = (*self._whole.values(), *self._begun.values(), *(wildcard.rule for wildcard in self._wildcards))
         wanted = {rule.line for rule in rules}
         found = read_directives(self._text)
@@ -201,11 +201,17 @@ class Rules:
         return best
 
 
-def pattern_of(value: bytes, is_allow: bool, server: str) -> bytes:
-    """What the value of a rule says of the server's paths; nothing where that is no rule for it.
+def keep_greater(table: dict[Key, Rule], key: Key, rule: Rule) -> None:
+    """Of equal rules the first one stays, whatever their lines."""
+    if key not in table or table[key][:2] < rule[:2]:
+        table[key] = rule
 
-    A URL counts by its path, and only where scheme, host and port are the server's own: a rule that names another host
-    neither closes nor opens this one. A Disallow that lacks its slash gets it; such an Allow is no rule, as for Google.
+
+def pattern_of(value: bytes, is_allow: bool, server: str) -> bytes:
+    """The pattern of the server's paths in the value of a rule; nothing where the rule is not for this server.
+
+    Of a URL the path counts, and only if scheme, host and port are the server's own: a rule that names another host
+    neither closes nor opens this one. A Disallow without its slash gets one; such an Allow is no rule, as for Google.
     """
     origin = _ORIGIN.match(value)
     if origin:
@@ -237,7 +243,7 @@ def has_pieces(path: bytes, start: int, middle: tuple[bytes, ...], last: bytes, 
 
 
 def path_of(url: str) -> bytes:
-    """Path and query of a canonical URL, spelt as rules are; of any other text, something."""
+    """Path and query of a canonical URL, spelt as rules are; does not raise on any other text."""
     start = url.find("/", 8)
     path = url[start:].encode("utf-8", "replace") if start >= 0 else b"/"
     return respell(path.partition(b"#")[0])

@@ -1,4 +1,4 @@
-"""The lines of a robots.txt, and those of them that speak to one agent (RFC 9309 2.1, 2.2)."""
+"""The lines of a robots.txt, and those of them that are for one agent (RFC 9309 2.1, 2.2)."""
 
 import re
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ from contract.url import NotCanonical, canonicalise
 
 SITEMAPS_MAX = 1_000
 AGENT, ALLOW, DISALLOW, SITEMAP, DELAY = "User-agent", "Allow", "Disallow", "Sitemap", "Crawl-delay"
-# The misspellings are those that Google's parser takes, and as there a name may go on ('Disallowed: /x'), and a blank may
-# stand for the colon where one word follows ('Disallow /x'): authors see that it works there, and mean what it does.
+# The misspellings are those that Google's parser accepts. As there, a name may be longer ('Disallowed: /x'), and a
+# blank may replace the colon before a single word ('Disallow /x'): authors see that this works there, and rely on it.
 _SPELLINGS = {
     b"user-agent": AGENT,
     b"useragent": AGENT,
@@ -28,20 +28,21 @@ _SPELLINGS = {
     b"crawl delay": DELAY,
 }
 _DIRECTIVE = re.compile(rb"(%s)[^\s:]*(?:\s*:\s*|\s+(?=\S+\Z))(.*)" % b"|".join(_SPELLINGS), re.IGNORECASE | re.DOTALL)
-_MAYBE_SITEMAP = re.compile(rb"site-?map", re.IGNORECASE)  # most have none, and need not be read line by line
-_TOKEN = re.compile(rb"[A-Za-z_-]*")  # RFC 9309 2.2.1: 'FooBot/1.2' is named by FooBot
+_MAYBE_SITEMAP = re.compile(rb"site-?map", re.IGNORECASE)  # most texts have none, and need not be read line by line
+_TOKEN = re.compile(rb"[A-Za-z_-]*")  # RFC 9309 2.2.1: the token of 'FooBot/1.2' is FooBot
 _EVERYBODY = re.compile(rb"\*(?:\s|\Z)")
 _NUMBER = re.compile(rb"\d{1,12}(?:\.\d{0,12})?|\.\d{1,12}")
-_MARK = re.compile(rb"\xef(?:\xbb\xbf?)?|\xff\xfe|\xfe\xff")  # a byte order mark, whole or begun
+_MARK = re.compile(rb"\xef(?:\xbb\xbf?)?|\xff\xfe|\xfe\xff")  # a byte order mark, whole or partial
 
 
 def token_of(agent: bytes) -> bytes:
-    """The part of a name that is compared."""
-    return _TOKEN.match(agent).group().lower()
+    """The part of an agent's name that is compared."""
+    found = _TOKEN.match(agent)
+    return found.group().lower() if found else b""
 
 
 class Groups(NamedTuple):
-    """What a robots.txt says to one agent by name (`own`) and to all that it does not name (`star`)."""
+    """The rules for one agent by name (`own`), and those for all agents that the text does not name (`star`)."""
 
     names_us: bool
     own: list[tuple[int, bool, bytes]]  # line, is it Allow, pattern
@@ -56,7 +57,7 @@ def read_groups(text: bytes, token: bytes) -> Groups:
     names_us = is_own = is_star = has_rules = False
     for line, name, value in read_directives(text):
         if name == AGENT:
-            # Rules alone end a row of names: other lines must not interfere (RFC 9309 2.2.4), Crawl-delay neither.
+            # Only rules end a row of names: other lines, Crawl-delay too, must not interfere (RFC 9309 2.2.4).
             if has_rules:
                 is_own = is_star = has_rules = False
             is_star = is_star or _EVERYBODY.match(value) is not None
@@ -96,7 +97,7 @@ def note_sitemap(sitemaps: dict[str, None], value: bytes) -> None:
 
 
 def read_sitemaps(text: bytes) -> list[str]:
-    """The sitemaps that a robots.txt names, to whomever it speaks; canonical, each once, in its order."""
+    """The sitemaps that a robots.txt names, for any agent: canonical, each once, in its order."""
     sitemaps: dict[str, None] = {}
     if _MAYBE_SITEMAP.search(text.replace(b"\0", b"")):
         for _, name, value in read_directives(text):

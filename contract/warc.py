@@ -1,6 +1,6 @@
-"""WARC 1.1 records, one compressed member each: how the fetcher writes them and everybody reads them.
+"""WARC 1.1 records, one compressed member each: how the fetcher writes them and all programs read them.
 
-Extension headers tell what the fetcher did, so that these files alone are enough for the extractor:
+Extension headers record what the fetcher did, so that these files alone are enough for the extractor:
 `Coletor-Final: yes` ends a URL of the list; `Coletor-Outcome` and `Coletor-Reason` say how, `Coletor-Message` why in
 words; `Coletor-Times` gives milliseconds; `Coletor-Robots` marks an exchange for robots.txt and names the server that
 its rules are for.
@@ -25,7 +25,7 @@ HEAD_MAX_BYTES = 1 << 20  # holds the headers of a record and of the answer in i
 HTTP_RESPONSE = "application/http;msgtype=response"
 HTTP_REQUEST = "application/http;msgtype=request"
 FIELDS = "application/warc-fields"
-FINAL, OUTCOME, REASON, MESSAGE, TIMES, ROBOTS = (
+FINAL, OUTCOME, REASON, MESSAGE, TIMES, ROBOTS_FOR = (
     "Coletor-Final",
     "Coletor-Outcome",
     "Coletor-Reason",
@@ -40,10 +40,9 @@ ANSWERS = ("response", "revisit")  # records that hold what a server answered
 NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 IDENTICAL_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 RECORD_END = b"\r\n\r\n"
-REQUEST_BEGIN = b"WARC/1.1\r\nWARC-Type: request\r\n"  # as ours begin: who wants answers need not read on
+REQUEST_BEGIN = b"WARC/1.1\r\nWARC-Type: request\r\n"  # how ours begin: a reader of answers can stop there
 _BASE32 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", np.uint8)
 DIGEST_LETTERS = 32  # for 160 bits
-
 
 _TIMES = re.compile(r"(\w+)=(\d{1,9})\b")
 _LENGTH = re.compile(r"[0-9]{1,40}")
@@ -65,21 +64,17 @@ class Record(NamedTuple):
 
 
 def new_id() -> str:
-    """A random UUID (RFC 9562 5.4), made without the objects of `uuid`, which take longer than all the rest of a small record."""
-    digits = random.randbytes(16).hex()  # a process that is forked off begins with a seed of its own
+    """A random UUID (RFC 9562 5.4). The module `uuid` would take longer than all the rest of a small record."""
+    digits = random.randbytes(16).hex()  # a forked process has a seed of its own
     return f"<urn:uuid:{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}>"
 
 
-def sha1_digest(first, *rest) -> str:
-    """The digest of the pieces (any buffers) behind each other."""
-    digest = hashlib.sha1(first)
-    for piece in rest:
-        digest.update(piece)
-    return write_digests([digest.digest()])[0]
+def sha1_digest(data: bytes) -> str:
+    return write_digests([hashlib.sha1(data).digest()])[0]
 
 
 def write_digests(digests: list[bytes]) -> list[str]:
-    """SHA-1 digests as WARC headers have them, in Base32 (RFC 4648 6); many at once, for base64.b32encode takes 10 us each."""
+    """SHA-1 digests as in WARC headers, in Base32 (RFC 4648 6); many at once: base64.b32encode takes 10 us each."""
     fives = np.unpackbits(np.frombuffer(b"".join(digests), np.uint8)).reshape(-1, 5)
     letters = _BASE32[np.packbits(fives, axis=1)[:, 0] >> 3].tobytes().decode("ascii")
     return ["sha1:" + letters[start : start + DIGEST_LETTERS] for start in range(0, len(letters), DIGEST_LETTERS)]
@@ -95,7 +90,7 @@ def format_date(at_ms: int) -> str:
 
 
 def parse_date(text: str) -> int:
-    """Milliseconds of a WARC-Date, or 0 where it is none."""
+    """Milliseconds of a WARC-Date; 0 for any other text."""
     try:
         return round(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000)
     except ValueError:
@@ -111,7 +106,7 @@ def parse_times(text: str) -> dict[str, int]:
 
 
 def clean_message(text: str) -> str:
-    """The text as one bounded line without anything that a terminal would obey; it may hold what a server sent."""
+    """The text as one bounded line without control characters; it may hold what a server sent."""
     plain = "".join([c if c.isprintable() else " " for c in text[: 4 * MESSAGE_MAX_CHARACTERS]])
     return " ".join(plain.split())[:MESSAGE_MAX_CHARACTERS].rstrip()
 
@@ -121,7 +116,7 @@ def write_headers(headers: list[tuple[str, str]]) -> str:
 
 
 def write_head(kind: str, headers: str, block_digest: str, block_bytes: int) -> bytes:
-    """What comes before the block of a record, RECORD_END behind it. Headers are lines without version, length and block digest."""
+    """What precedes the block of a record; RECORD_END follows it. `headers` lack version, length and block digest."""
     return (
         f"WARC/1.1\r\nWARC-Type: {kind}\r\n{headers}"
         f"WARC-Block-Digest: {block_digest}\r\nContent-Length: {block_bytes}\r\n\r\n"
@@ -134,7 +129,7 @@ def encode_record(kind: str, headers: list[tuple[str, str]], block: bytes) -> by
 
 
 def decode_record(data: bytes, offset: int, length: int, *, is_cut: bool = False) -> Record:
-    """The record in a member's content, or, where that `is_cut`, as much of it as there is; ValueError says what is wrong with it."""
+    """The record in a member's content; where that `is_cut`, as much as there is. ValueError says what is wrong."""
     end = data.find(RECORD_END)  # which ends headers too
     if end < 0 or not data.startswith(b"WARC/1."):
         raise ValueError("expected a WARC 1 record, found something else")
@@ -153,7 +148,7 @@ def decode_record(data: bytes, offset: int, length: int, *, is_cut: bool = False
 class PageReader:
     """A file of pages open for reading: its bytes, mapped, and the decoder that its dictionary needs.
 
-    Damaged, with path and offset, where the file is not there, or its dictionary or a record is not whole.
+    Damaged, with path and offset, where the file is missing, or its dictionary or a record is not whole.
     """
 
     def __init__(self, path: Path):
@@ -172,7 +167,7 @@ class PageReader:
 
     @property
     def first_offset(self) -> int:
-        """Of the first record: 0, or behind the dictionary."""
+        """Of the first record: 0, or the end of the dictionary."""
         return self._members.first
 
     def records(self, start: int | None = None, end: int | None = None) -> Iterator[Record]:
@@ -193,7 +188,7 @@ class PageReader:
             position += head.length
 
     def member_ends(self) -> Iterator[int]:
-        """Where each member ends, without reading it where that can be told; Damaged where the members end before the file does."""
+        """The end of each member, which is read only if needed; Damaged where the members end before the file does."""
         position = self.first_offset
         while (position := self.pass_extensions(position)) < self.size_bytes:
             try:
@@ -214,7 +209,7 @@ class PageReader:
             raise self._damaged(error, offset) from None
 
     def head_at(self, offset: int) -> Record:
-        """The record at `offset` with no more of its block than stands in its first HEAD_MAX_BYTES: for one that is too large to be read."""
+        """The record at `offset`, its block cut after the first HEAD_MAX_BYTES: for records too large to be read."""
         try:
             content = self._members.read_start(offset, HEAD_MAX_BYTES)
             return decode_record(
@@ -235,7 +230,7 @@ class PageReader:
         return Damaged(self.path, str(error) or "expected a whole record, found the end of the file", offset)
 
     def pass_extensions(self, offset: int) -> int:
-        """Where the next record begins: behind the skippable frames at `offset`, where there are any."""
+        """The offset of the next record, after any skippable frames at `offset`."""
         try:
             return self._members.pass_extensions(offset)
         except (Torn, Broken) as error:
@@ -246,7 +241,7 @@ class PageReader:
 
 def map_file(path: Path) -> memoryview:
     try:
-        return memoryview(np.memmap(path, np.uint8, "r")) if path.stat().st_size else memoryview(b"")
+        return np.memmap(path, np.uint8, "r").data if path.stat().st_size else memoryview(b"")
     except FileNotFoundError:
         raise Damaged(path, "expected a file of pages, found none") from None
 
@@ -273,7 +268,7 @@ class HttpMessage(NamedTuple):
 
 
 def parse_response(block: bytes) -> HttpMessage:
-    """Status, headers and stored body of a response record's block; whatever a server sent, it does not raise."""
+    """Status, headers and stored body of a response record's block. No bytes make it raise."""
     head, _, body = block.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
     words = first.split(None, 2)

@@ -7,7 +7,7 @@ from contract import names
 from contract.generation import read_generation_manifest
 from contract.log import KINDS
 from contract.pending import Absorber, absorber, entries_with_table
-from contract.warc import ANSWERS, ROBOTS, PageReader
+from contract.warc import ANSWERS, ROBOTS_FOR, PageReader
 from storage.errors import Damaged, UnknownFormat
 from storage.publish import ASIDE, is_published, remove_tree, sync_folder, unpublish
 from supervise.crawl_state import CrawlState
@@ -133,7 +133,7 @@ def has_pages(folder: Path) -> bool:
 def holds_page(path: Path) -> bool:
     """Whether a file has a record of a page; what cannot be read may be one."""
     try:
-        return any(record.type in ANSWERS and not record.get(ROBOTS) for record in PageReader(path).records())
+        return any(record.type in ANSWERS and not record.get(ROBOTS_FOR) for record in PageReader(path).records())
     except (Damaged, UnknownFormat, OSError):
         return True
 

@@ -27,7 +27,7 @@ from contract.url import Keys
 from contract.warc import Record
 from stages.fetcher.__main__ import main
 from stages.fetcher.download import download
-from stages.fetcher.fetch_task import Job, Result
+from stages.fetcher.fetch_task import FetchTask, Result
 from stages.fetcher.resume import list_page_files
 from stages.fetcher.slots import MemorySlots
 from storage.publish import make_folder
@@ -301,7 +301,7 @@ def fetch(
     make_folder(folder)
     config = settings_for(folder, hosts, **settings)
     lines = [] if lines is None else lines
-    job = Job(
+    job = FetchTask(
         folder,
         urls,
         known or {},

@@ -33,7 +33,7 @@ GROUPS = [
         ("WARC records", r"contract/warc\w*\.py|stages/fetcher/records\.py|uuid\.py|urandom|datetime"),
         ("reading the list", r"stages/fetcher/(url_list|pre_refusals)\.py|contract/url\.py|ada_url|cffi"),
         ("trio and epoll", r"/trio/|/outcome/|select\.epoll|[Cc]ontext"),
-        ("exchange and engine", r"stages/fetcher/(exchange|engine|bodies|bandwidth)\.py"),
+        ("exchange and engine", r"stages/fetcher/(exchange|engine|readiness|time_limits|bodies|bandwidth)\.py"),
     )
 ]
 REST = "loop, politeness and the rest"

@@ -1,6 +1,6 @@
-"""What the exchanges of a cycle show of servers, put on top of what was known: the rows of Servidores.
+"""The rows of Servidores: what was known of the servers, updated by the exchanges of a cycle.
 
-Where robots.txt got no answer, 429 or 5xx, nothing new is known, so what was known before stays.
+Where a request for robots.txt got no answer, 429 or 5xx, nothing new is known: the rules known before stay.
 """
 
 from dataclasses import dataclass
@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from contract.config import Fetcher
+from contract.pause import crawl_delay_ms
 from contract.robots import Rules, read_answer
 from contract.robots_groups import read_sitemaps
-from contract.tables import ANSWERED, CYCLE_SERVERS
+from contract.server_failures import charged_server, count_failures
+from contract.tables import CYCLE_SERVERS, FAILED
 from contract.url import Keys
 from stages.extractor.recorded_exchange import Exchange
 
@@ -19,7 +21,7 @@ COUNT_MAX = (1 << 32) - 1  # of the u32 columns
 
 @dataclass
 class Server:
-    """One row of Servidores; `new_requests` and `new_total_ms` are this cycle's, not yet in `requests` and `mean_ms`."""
+    """One row of Servidores; end_cycle() adds `new_requests` and `new_total_ms` to `requests` and `mean_ms`."""
 
     server: str
     server_key: int
@@ -41,10 +43,11 @@ class Server:
     robots_redirects: int = 0
     sitemaps: list[str] | None = None  # that `robots` names; none where they are not read yet
 
-    def fail(self, exchange: Exchange) -> None:
-        self.failures += 1
-        self.last_failure_reason, self.last_failure_message = exchange.reason, exchange.failure_message
-        self.last_failure_at_ms = exchange.ended_at_ms
+    def note_outcome(self, exchange: Exchange) -> None:
+        self.failures = count_failures(self.failures, exchange.outcome)
+        if exchange.outcome == FAILED:
+            self.last_failure_reason, self.last_failure_message = exchange.reason, exchange.failure_message
+            self.last_failure_at_ms = exchange.ended_at_ms
 
     def end_cycle(self) -> None:
         requests = self.requests + self.new_requests
@@ -65,25 +68,23 @@ class Servers:
     def note(self, exchange: Exchange) -> None:
         """Takes the next exchange, in the order of the records.
 
-        robots.txt may lead to another server: that one was asked, but the rules, and the lack of them, are for the first.
+        A robots.txt may be redirected to another server. That server was asked, but the rules, or the failure to get
+        them, belong to the first.
         """
         server = self._find(exchange.server)
         server.address = exchange.address or server.address
         if exchange.is_requested:
             server.new_requests += 1
             server.new_total_ms += exchange.times_ms.get("total", 0)
-        if exchange.is_requested or exchange.is_failure:  # a name that is not found must make its server rest too
+        if exchange.is_requested or exchange.is_failure:  # a server whose name is not found rests too
             server.last_request_at_ms = max(server.last_request_at_ms, exchange.ended_at_ms)
         server.ready_at_ms = max(server.ready_at_ms, exchange.ready_at_ms)
-        if exchange.outcome == ANSWERED:
-            server.failures = 0
-        elif exchange.is_failure:
-            server.fail(exchange)
+        charged = self._find(charged_server(exchange.server, exchange.robots_for))
+        # A failure without a request may only repeat an earlier one, but not that of a robots.txt redirected elsewhere.
+        if exchange.outcome != FAILED or exchange.is_failure or charged is not server:
+            charged.note_outcome(exchange)
         if exchange.robots_for:
-            holder = self._find(exchange.robots_for)
-            if holder is not server and exchange.is_failure:
-                holder.fail(exchange)
-            self._note_robots(holder, exchange)
+            self._note_robots(charged, exchange)
 
     def _find(self, name: str) -> Server:
         server = self._servers.get(name)
@@ -101,10 +102,10 @@ class Servers:
             server.robots_expires_at_ms = exchange.started_at_ms + round(self._config.robots_keep_s * 1000)
             rules = Rules(server.robots, self._config.agent, server.server)
             server.sitemaps = list(rules.sitemaps)
-            server.delay_ms = round(rules.delay_s * 1000)
+            server.delay_ms = crawl_delay_ms(rules.delay_s)
 
     def table(self) -> pa.Table:
-        """All servers, sorted by server_key, once the last exchange is noted."""
+        """All servers, sorted by server_key. Called once, after the last exchange."""
         servers = sorted(self._servers.values(), key=lambda server: server.server_key)
         for server in servers:
             server.end_cycle()

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from contract.pause import asked_until_ms
 from contract.retry_after import read_wait_s
 from contract.tables import ANSWERED, FAILED, REFUSED
 from contract.url import canonicalise, server_of
@@ -11,7 +12,7 @@ from contract.warc import (
     MESSAGE,
     OUTCOME,
     REASON,
-    ROBOTS,
+    ROBOTS_FOR,
     TIMES,
     YES,
     HttpMessage,
@@ -61,7 +62,7 @@ class Exchange(NamedTuple):
         if not self.message.headers:
             return 0
         wait_s = read_wait_s(self.message.status, self.message.get("retry-after"), self.ended_at_ms)
-        return self.ended_at_ms + wait_s * 1000 if wait_s else 0
+        return asked_until_ms(self.ended_at_ms, wait_s)
 
 
 def read_exchange(record: Record, *, is_plain_final: bool) -> Exchange | None:
@@ -72,7 +73,7 @@ def read_exchange(record: Record, *, is_plain_final: bool) -> Exchange | None:
     """
     if record.type not in (*ANSWERS, "metadata"):
         return None
-    is_ours = bool(record.get(FINAL) or record.get(OUTCOME) or record.get(ROBOTS))
+    is_ours = bool(record.get(FINAL) or record.get(OUTCOME) or record.get(ROBOTS_FOR))
     if record.type == "metadata" and not is_ours:
         return None
     url = canonicalise(record.url.removeprefix("<").removesuffix(">"))  # WARC 1.0 writers put brackets around
@@ -87,7 +88,7 @@ def read_exchange(record: Record, *, is_plain_final: bool) -> Exchange | None:
         url=url,
         server=server_of(url),
         is_final=record.get(FINAL) == YES or is_plain_final and not is_ours,
-        robots_for=server_of(canonicalise(record.get(ROBOTS))) if record.get(ROBOTS) else "",
+        robots_for=server_of(canonicalise(record.get(ROBOTS_FOR))) if record.get(ROBOTS_FOR) else "",
         is_revisit=record.type == "revisit",
         outcome=outcome,
         reason=reason,

@@ -2,27 +2,29 @@
 
   bin/fetcher --crawl DIR --cycle ID              one cycle of a crawl folder
   bin/fetcher --crawl DIR --cycle ID --out DIR2   the same into another folder; the crawl does not change
-  bin/fetcher LIST --out DIR                      somebody's own list: text, one URL a line, or .parquet
-  bin/fetcher --trace URL                         one URL, with every step and decision told; nothing is stored
+  bin/fetcher LIST --out DIR                      a standalone list: text, one URL per line, or .parquet
+  bin/fetcher --trace URL                         one URL; prints every step and decision, stores nothing
 
 A cycle is fixed by its plan; the scheduler must have run. The output is cycles/ID/fetcher/ with
-Repositorio_de_Paginas/00000.warc.zst ... and manifest.json, which appears last: until then run the same command again
-and it goes on where it was. For a list of your own, each URL gets a line on standard output: its status, or the
-reason why there is none, bytes, milliseconds, URL; `not_reached` where time ran out, or with the reason why its robots.txt could not be had.
-There is no time limit for such a list unless fetcher.cycle_max_s is set, by --set or in a --config FILE.
+Repositorio_de_Paginas/00000.warc.zst ... and manifest.json, which appears last. Until then, run the same command again:
+it resumes. For a standalone list, each URL gets a line on standard output: its status, or the reason why there is none,
+bytes, milliseconds, URL. The reason is `not_reached` where time ran out, or `not_reached:` and the failure of its
+robots.txt. Such a list has no time limit unless fetcher.cycle_max_s is set, by --set or in a --config FILE.
 A list and --trace use the configuration of --config, else that of the crawl which --crawl names, else pipeline.toml.
 
-Every server is asked for robots.txt first; one request at a time goes to a host and to an address, with a pause of
-at least fetcher.delay_s. Loopback and private addresses are refused unless fetcher.allow_private_addresses is set.
-SIGTERM or Ctrl-C stops in order within seconds, a second one at once. SSL_CERT_FILE replaces the system's certificates.
+The fetcher asks every server for robots.txt first. It sends one request at a time to a host and to an address, and
+pauses at least fetcher.delay_s after each. It refuses loopback and private addresses unless
+fetcher.allow_private_addresses is set. SIGTERM or Ctrl-C stops it in order within seconds, a second one at once.
+SSL_CERT_FILE replaces the system's certificates.
 
---trace prints, in this order: the URL and its scope, its addresses and whether they may be asked, robots.txt and the rule
-that decides, the pause (which it keeps), request and answer with their heads, the outcome. What a server sent is shown with its
-control characters as escapes. A redirect of the page is not followed. Its exit codes: 0 answered or refused; 64 no URL
-that is fetched; 75 failed, or not reached, for a reason that may pass; 65 for another reason (no such name, TLS, bad HTTP, too slow). Ctrl-C ends it at once.
+--trace prints, in this order: the URL and its scope, its addresses and whether they may be asked, robots.txt and the
+rule that decides, the pause (which it keeps), request and answer with their heads, the outcome. Control characters that
+a server sent are printed as escapes. A redirect of the page is not followed. Exit codes of --trace: 0 answered or
+refused; 64 not a URL that can be fetched; 75 failed or not reached, for a reason that may pass; 65 the same for another
+reason (no such name, TLS, bad HTTP, too slow). Ctrl-C ends it at once.
 
-Exit codes: 0 done (a cycle: also when it was done before); 64 usage; 65 damaged input; 75 interrupted, locked or disk full: run
-it again; 78 bad configuration.
+Exit codes: 0 done (a cycle: also when it was done before); 64 usage; 65 damaged input; 75 interrupted, locked or disk
+full: run it again; 78 bad configuration.
 
 Example:
   echo https://example.org/ > urls.txt
@@ -41,11 +43,11 @@ from contract.log import CRAWL, KINDS
 from contract.plan import read_plan
 from contract.stage import describe_inputs, expect_ours, live_with_supervisor, open_inputs
 from stages.fetcher import dictionary
-from stages.fetcher.fetch_task import Job
+from stages.fetcher.fetch_task import FetchTask
 from stages.fetcher.pre_refusals import refuse_before
 from stages.fetcher.processes import fetch
 from stages.fetcher.slots import FileSlots
-from stages.fetcher.standalone import fetch_own_list
+from stages.fetcher.standalone import fetch_standalone
 from stages.fetcher.stopping import say
 from stages.fetcher.trace.run import trace
 from stages.fetcher.url_list import read_known_servers, read_revisits, read_scheduled
@@ -54,10 +56,10 @@ from storage.publish import is_published, publishing
 
 def main() -> int:
     parser = make_parser(names.FETCHER, __doc__)
-    parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="a list of your own instead of a cycle's")
+    parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="a standalone list instead of a cycle's")
     parser.add_argument("--cycle", type=int, metavar="ID", help="the cycle whose list is fetched")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="write here, not into the crawl folder")
-    parser.add_argument("--trace", metavar="URL", help="ask for one URL and tell every step; writes no files")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="write to this folder, not into the crawl folder")
+    parser.add_argument("--trace", metavar="URL", help="ask for one URL and print every step; writes no files")
     add_configuration(parser)
     arguments = parser.parse_args()
     if arguments.trace is not None:
@@ -66,7 +68,7 @@ def main() -> int:
         return trace(arguments.trace, load_configuration(arguments))
     if (arguments.list is None) == (arguments.cycle is None):
         raise Usage("name either a cycle (--cycle ID) or a list of URLs (LIST --out DIR); see bin/fetcher --help")
-    return fetch_cycle(arguments) if arguments.list is None else fetch_own_list(arguments)
+    return fetch_cycle(arguments) if arguments.list is None else fetch_standalone(arguments)
 
 
 def fetch_cycle(arguments) -> int:
@@ -92,7 +94,7 @@ def fetch_cycle(arguments) -> int:
         open_inputs(inputs)
         urls = read_scheduled(inputs)
         keys = crawl.keys()
-        job = Job(
+        task = FetchTask(
             folder,
             urls,
             read_known_servers(inputs, plan.now_ms),
@@ -106,7 +108,7 @@ def fetch_cycle(arguments) -> int:
             dictionary_for(plan.config.fetcher, crawl.path, may_train=not arguments.out),
         )
         with publishing(folder, resume=True) as manifest:
-            result = fetch(job)
+            result = fetch(task)
             manifest.update(
                 {
                     "stage": names.FETCHER,
@@ -120,7 +122,7 @@ def fetch_cycle(arguments) -> int:
 
 
 def dictionary_for(config: Fetcher, crawl: Path, *, may_train: bool) -> bytes | None:
-    """The dictionary that the configuration asks for; with --out the crawl does not change, so none is trained."""
+    """The dictionary that the configuration asks for; with --out the crawl must not change, so none is trained."""
     if not config.warc_dictionary or config.warc_compression != "zstd":
         return None
     return dictionary.find_or_train(crawl) if may_train else dictionary.find(crawl)

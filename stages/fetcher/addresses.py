@@ -3,12 +3,12 @@
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 Address = IPv4Address | IPv6Address
-GLOBAL_UNICAST = IPv6Network("2000::/3")  # all that IANA has given out of the public IPv6 Internet
+GLOBAL_UNICAST = IPv6Network("2000::/3")  # all that IANA has assigned for the public IPv6 Internet
 TEREDO = IPv6Network("2001::/32")  # tunnels that carry an IPv4 address inside
 
 
 def is_global(address: Address) -> bool:
-    """Whether the address is of the public Internet, forms that carry an IPv4 address inside included."""
+    """Whether the address is public; an IPv4 address inside an IPv6 one is judged itself."""
     if isinstance(address, IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour
         if inner is not None:
@@ -25,7 +25,7 @@ def is_global(address: Address) -> bool:
 
 
 def kind_of(address: Address) -> str:
-    """What sort of address it is, for people; the judgement is is_global's."""
+    """For people: what kind of address it is; is_global() decides."""
     inner = address.version == 6 and (address.ipv4_mapped or address.sixtofour)
     if inner:
         return f"{kind_of(inner)}, as {inner} inside an IPv6 address"
@@ -37,17 +37,17 @@ def kind_of(address: Address) -> str:
 
 
 def explain_forbidden(address: Address) -> str:
-    """Why the address is not asked, and the setting that lets it be."""
+    """Why the address is not asked, and the setting that would allow it."""
     return f"{address} ({kind_of(address)}) is refused: set fetcher.allow_private_addresses = true to ask it"
 
 
 def plain(address: Address) -> Address:
-    """The IPv4 address where an IPv6 one only maps it, so that politeness knows them as one."""
+    """The IPv4 address where an IPv6 one only maps it, so that politeness treats both as one."""
     return getattr(address, "ipv4_mapped", None) or address
 
 
 class Gate:
-    """The judge of addresses: asked when a name is resolved, and once more as a socket is made."""
+    """The judge of addresses: called when a name is resolved, and again when a socket is made."""
 
     def __init__(self, allow_private: bool):
         self._allow_private = allow_private

@@ -1,10 +1,10 @@
-"""How fast answers are read: a bucket of bytes that fills at a rate and may be overdrawn by what was read last.
+"""How fast answers are read: a bucket of bytes that fills at a rate and may be overdrawn by the last read.
 
-No clock here: moments are arguments, in seconds. What is read beyond the bucket is paid back before the next read, so
-that the rate holds over any time that is long against one read.
+No clock here: moments are arguments, in seconds. An overdraft is paid back before the next read, so the rate holds over
+any period much longer than one read.
 """
 
-BURST_S = 0.1  # what may be read at once after a quiet time: small against the 10 s over which people measure
+BURST_S = 0.1  # of the rate may be read at once after a quiet time: small against the 10 s over which people measure
 
 
 class Bandwidth:

@@ -1,4 +1,4 @@
-"""Bodies on their way: in memory while all of them together fit, in files that nobody sees beyond that."""
+"""Bodies as they arrive: in memory while all of them together fit, beyond that in files without a name."""
 
 import mmap
 import tempfile
@@ -7,11 +7,11 @@ from pathlib import Path
 from storage.errors import naming
 
 PIECES_MAX = 64  # that are kept apart
-WRITE_BYTES = 16 << 10  # to a file at a time; what 2,000 bodies hold back of it is 32 MB
+WRITE_BYTES = 16 << 10  # per write to a file; 2,000 bodies that wait for one hold 32 MB
 
 
 class Bodies:
-    """What all bodies on their way may hold in memory."""
+    """The memory that all arriving bodies share."""
 
     def __init__(self, folder: Path, memory_max_bytes: int):
         self.folder = folder
@@ -49,7 +49,7 @@ class Body:
             self._write()
 
     def _join(self) -> None:
-        """Most bodies come in a piece or two, which are not copied. Where a server sends a byte at a time each would cost fifty."""
+        """Most bodies come in one or two pieces, which are not copied. Single bytes would cost fifty bytes each."""
         if not isinstance(self._pieces[0], bytearray):
             self._pieces[0] = bytearray(self._pieces[0])
         for piece in self._pieces[1:]:
@@ -62,18 +62,18 @@ class Body:
         self._pieces.clear()
 
     def pieces(self) -> list[bytes | bytearray | mmap.mmap]:
-        """The whole body as buffers behind each other: as it came, or a mapped file."""
+        """The whole body as consecutive buffers: as it came, or a mapped file."""
         if self._file is None:
             return self._pieces
         self._write()
         return [mmap.mmap(self._file.fileno(), self.size_bytes, access=mmap.ACCESS_READ)] if self.size_bytes else []
 
     def whole(self) -> bytes:
-        """The same, as one; for bodies that are known to be small."""
+        """The whole body as one value; for bodies that are known to be small."""
         return b"".join(self.pieces())
 
     def release(self) -> None:
-        """Gives up the content; memory counts no longer."""
+        """Drops the content and frees its memory."""
         if self._file is None:
             self._bodies.memory_bytes -= sum(map(len, self._pieces))
         else:

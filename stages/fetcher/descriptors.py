@@ -4,14 +4,14 @@ import resource
 
 from stages.fetcher.stopping import say
 
-DESCRIPTORS_SPARE = (
-    128  # for our files, some bodies on disk, trio, name look-ups, the supervisor's pipes and libcurl's own
-)
+DESCRIPTORS_SPARE = 128  # for our files, some bodies on disk, trio, name look-ups, the supervisor's pipes, libcurl
 
 
 def allow_connections(connections_max: int, bodies_max: int = 0) -> int:
-    """Raises the limit on open files as far as allowed; the number of connections that it leaves room for. Room for bodies
-    that may all be on disk at once is asked for as well, but no connection is given up for it: few ever are."""
+    """Raises the limit on open files as far as allowed; returns how many connections it leaves room for.
+
+    The limit includes bodies, which may all be on disk at once. But no connection is given up for them: few ever are.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections_max + bodies_max + DESCRIPTORS_SPARE
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -1,7 +1,7 @@
-"""The dictionary that page files are compressed with: found in the crawl folder, or trained once on what it has fetched.
+"""The dictionary that compresses page files: read from the crawl folder, or trained once on the pages of the crawl.
 
-Samples are whole records as they will be compressed, taken in turn from the servers of the newest cycles, so that no large
-site makes the dictionary its own. All of it is bounded: records looked at, samples, their bytes.
+Samples are whole records as they will be compressed, taken in turn from the servers of the newest cycles, so that no
+large site dominates the dictionary. Records read, samples and their bytes are all bounded.
 """
 
 from collections.abc import Iterator
@@ -21,12 +21,12 @@ DICTIONARY_BYTES = 112_640  # zstd's own default: larger ones gain little and co
 PAGES_MIN = 500
 SAMPLES_MAX, SAMPLES_MAX_BYTES = 2_000, 32 << 20
 SAMPLE_MAX_BYTES = 64 << 10  # a dictionary helps with the beginning of a record
-LOOKED_AT_MAX = 20_000  # records: some seconds
-OTHERS_EVERY = 10  # of so many pages one brings its request record too: small ones gain most
+READ_MAX = 20_000  # records: some seconds
+REQUEST_EVERY = 10  # one in so many samples is a request record: small records gain most
 
 
-class Place(NamedTuple):
-    """Where a record lies."""
+class Position(NamedTuple):
+    """The path and offset of a record."""
 
     path: Path
     offset: int
@@ -34,12 +34,12 @@ class Place(NamedTuple):
 
 class Page(NamedTuple):
     server: str
-    request: Place | None
-    response: Place
+    request: Position | None
+    response: Position
 
 
 def find_or_train(crawl: Path) -> bytes | None:
-    """The dictionary of the crawl, trained now if there is none and enough pages are at hand; none where that is not so."""
+    """The dictionary of the crawl, trained now if there is none yet; None where too few pages are stored."""
     path = crawl / names.DICTIONARY
     if not path.exists():
         dictionary = train(crawl)
@@ -50,7 +50,7 @@ def find_or_train(crawl: Path) -> bytes | None:
 
 
 def find(crawl: Path) -> bytes | None:
-    """The dictionary that lies in the crawl folder; a damaged one is told and not used, for pages can do without."""
+    """The dictionary in the crawl folder; a damaged one is reported and not used, because pages can do without."""
     path = crawl / names.DICTIONARY
     try:
         return read_dictionary(path) if path.exists() else None
@@ -67,8 +67,8 @@ def train(crawl: Path) -> bytes | None:
 
 
 def look_at_pages(crawl: Path) -> Iterator[Page]:
-    """The answered pages of earlier cycles, the newest cycle first, until enough records were looked at."""
-    left = LOOKED_AT_MAX
+    """The answered pages of earlier cycles, the newest cycle first, until enough records were read."""
+    left = READ_MAX
     for path in find_page_files(crawl):
         request: warc.Record | None = None
         try:
@@ -76,15 +76,19 @@ def look_at_pages(crawl: Path) -> Iterator[Page]:
                 left -= 1
                 if not left:
                     return
-                if record.type == "response" and record.get(warc.OUTCOME) == ANSWERED and not record.get(warc.ROBOTS):
+                if (
+                    record.type == "response"
+                    and record.get(warc.OUTCOME) == ANSWERED
+                    and not record.get(warc.ROBOTS_FOR)
+                ):
                     yield Page(
                         "/".join(record.url.split("/", 3)[:3]),
-                        request and Place(path, request.offset),
-                        Place(path, record.offset),
+                        request and Position(path, request.offset),
+                        Position(path, record.offset),
                     )
                 request = record if record.type == "request" else None
         except Damaged:
-            continue  # the stage that needs the file will tell
+            continue  # the stage that needs the file will report it
 
 
 def find_page_files(crawl: Path) -> Iterator[Path]:
@@ -110,12 +114,12 @@ def read_samples(pages: Iterator[Page]) -> Iterator[bytes]:
     readers: dict[Path, warc.PageReader] = {}
     number = size = 0
     for page in pages:
-        for place in (page.response, page.request if number % OTHERS_EVERY == 0 else None):
-            if place is None:
+        for position in (page.response, page.request if number % REQUEST_EVERY == 0 else None):
+            if position is None:
                 continue
-            if place.path not in readers:
-                readers[place.path] = warc.PageReader(place.path)
-            sample = readers[place.path].content_at(place.offset)[0][:SAMPLE_MAX_BYTES]
+            if position.path not in readers:
+                readers[position.path] = warc.PageReader(position.path)
+            sample = readers[position.path].content_at(position.offset)[0][:SAMPLE_MAX_BYTES]
             number += 1
             size += len(sample)
             if number > SAMPLES_MAX or size > SAMPLES_MAX_BYTES:

@@ -1,22 +1,20 @@
 """Transfers by libcurl, many at once in one thread: the only module that imports pycurl.
 
-Theory. libcurl says which sockets to watch and when to be called next; all its sockets are in one epoll, whose
-descriptor trio waits for together with the nearest deadline. When something is ready, libcurl is called for it, and
-the exchanges that ended are handed to `on_done`, outside of libcurl's callbacks.
+Theory. libcurl says which sockets to watch and when to be called next; readiness.py waits for both. When something is
+ready, libcurl is called for it. Exchanges that ended are passed to `on_done`, outside of libcurl's callbacks.
 
-libcurl is told the address to connect to and the request target to send: it never resolves a name, parses a path,
-follows a redirect, keeps a cookie or uses a proxy. Every address is judged once more as its socket is made. On a kept
-connection that turns out dead libcurl would send the request a second time by itself, without the pause that we owe
-the server: a second sending is refused, and the exchange ends as one that was cut off.
+libcurl gets the address to connect to and the request target to send: it never resolves a name, parses a path,
+follows a redirect, keeps a cookie or uses a proxy. Every address is judged once more as its socket is made. When a kept
+connection turns out dead, libcurl would send the request a second time by itself, without the pause that we owe the
+server. So a second sending is refused, and the exchange ends as one that was cut off.
 
-While the bandwidth is used up, a transfer whose next piece of a body arrives is paused, with that piece in libcurl's
-hands, and goes on in its turn. So the bandwidth is overdrawn by one read a transfer at most, however many have something
-to read at once. Time limits for an answer are ours, not libcurl's: time in a pause counts against nobody.
+While the bandwidth is used up, a transfer is paused as soon as the next piece of its body arrives. libcurl keeps that
+piece, and the transfer resumes in its turn. So the bandwidth is overdrawn by at most one read per transfer, however
+many have something to read at once. Time limits for an answer are ours (time_limits.py), not libcurl's.
 """
 
 import errno
 import os
-import select
 import socket
 import ssl
 import time
@@ -24,13 +22,13 @@ from collections import deque
 from collections.abc import Callable
 
 import pycurl
-import trio
 
 from contract.config import Fetcher
 from contract.errors import TryLater
 from stages.fetcher.bandwidth import Bandwidth
 from stages.fetcher.exchange import STOP, Exchange
 from stages.fetcher.outage import NO_ROUTE
+from stages.fetcher.readiness import ERROR, HANGUP, READABLE, WRITABLE, Readiness
 from stages.fetcher.reasons import (
     BAD_HTTP,
     CONNECTION_REFUSED,
@@ -39,21 +37,17 @@ from stages.fetcher.reasons import (
     EMPTY,
     FORBIDDEN_ADDRESS,
     TIMEOUT_CONNECT,
-    TIMEOUT_TOTAL,
     TLS,
     TOO_LONG_HEADERS,
-    TOO_SLOW,
     UNREACHABLE,
 )
+from stages.fetcher.time_limits import Stopwatch, TimeLimits
 
-EVENTS_MAX = 32  # sockets handled before time, bandwidth and new requests are looked at again
-SWEEPS_PER_LIMIT = 8  # a time limit is exceeded by at most an eighth ...
-SWEEP_MAX_S = 0.5  # ... or by this
 READ_BYTES = 64 << 10  # most pages in one piece
 READ_SLOWLY_BYTES = 16 << 10  # under a limit of bandwidth, which can be overdrawn by one piece
-# What is told to somebody who watches: libcurl's own words, the request as it goes out, the head as it comes in.
+# What an observer gets: libcurl's own words, the request as it goes out, the head as it comes in.
 NOTE, SENT, RECEIVED = "note", "sent", "received"
-TOLD = {pycurl.INFOTYPE_TEXT: NOTE, pycurl.INFOTYPE_HEADER_OUT: SENT, pycurl.INFOTYPE_HEADER_IN: RECEIVED}
+OBSERVED = {pycurl.INFOTYPE_TEXT: NOTE, pycurl.INFOTYPE_HEADER_OUT: SENT, pycurl.INFOTYPE_HEADER_IN: RECEIVED}
 TOO_LARGE = 100  # CURLE_TOO_LARGE, a header line beyond libcurl's own 100 KiB; pycurl has no name for it
 
 REASONS = {
@@ -86,12 +80,12 @@ REASONS = {
 }
 OUR_OWN = (errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # not the server's fault
 BROKEN_OFF = (DISCONNECT, EMPTY, UNREACHABLE)
-# libcurl gives one code (56) to broken connections and to these, and tells them apart in the message only.
+# libcurl gives one code (56) to broken connections and to these, and only the message distinguishes them.
 REASONS_BY_MESSAGE = (("Too large response headers", TOO_LONG_HEADERS), ("chunk", BAD_HTTP))
 
 
 def reason_of(code: int, message: str, os_error: int = 0) -> str:
-    """Why a transfer broke off, whatever libcurl's error is."""
+    """Why a transfer was interrupted, whatever libcurl's error is."""
     if code == pycurl.E_COULDNT_CONNECT and os_error == errno.ECONNREFUSED:
         return CONNECTION_REFUSED
     if code == pycurl.E_RECV_ERROR:
@@ -103,7 +97,7 @@ def reason_of(code: int, message: str, os_error: int = 0) -> str:
 
 def find_certificates() -> dict[int, str]:
     """The options that name the system's certificates: those built into a wheel are another system's (pycurl #834)."""
-    paths = ssl.get_default_verify_paths()  # heeds SSL_CERT_FILE and SSL_CERT_DIR
+    paths = ssl.get_default_verify_paths()  # honours SSL_CERT_FILE and SSL_CERT_DIR
     bundles = (
         paths.cafile,
         "/etc/ssl/certs/ca-certificates.crt",
@@ -117,7 +111,7 @@ def find_certificates() -> dict[int, str]:
 
 
 def make_options(config: Fetcher) -> dict:
-    """What every transfer has in common."""
+    """The options that all transfers share."""
     return {
         pycurl.NOSIGNAL: 1,
         pycurl.FOLLOWLOCATION: 0,
@@ -143,29 +137,22 @@ class Engine:
         connections_max: int,
         is_allowed: Callable[[str], bool],
         on_done: Callable[[Exchange], None],
-        watch: Callable[[str, bytes], None] | None = None,
+        observe: Callable[[str, bytes], None] | None = None,
     ):
         self._options = make_options(config)
-        if watch is not None:
+        if observe is not None:
             self._options |= {
                 pycurl.VERBOSE: 1,
-                pycurl.DEBUGFUNCTION: lambda kind, data: kind in TOLD and watch(TOLD[kind], data),
+                pycurl.DEBUGFUNCTION: lambda kind, data: kind in OBSERVED and observe(OBSERVED[kind], data),
             }
         self._is_allowed = is_allowed
         self._on_done = on_done
         self._bandwidth = Bandwidth(config.bandwidth_max_bytes_per_s)
-        self._total_timeout_s, self._slow_s = config.total_timeout_s, config.slow_s
-        self._slow_bytes = config.slow_bytes_per_s * config.slow_s
-        self._sweep_every_s = min(
-            SWEEP_MAX_S, config.total_timeout_s / SWEEPS_PER_LIMIT, config.slow_s / SWEEPS_PER_LIMIT
-        )
-        self._swept_at_s = time.monotonic()
-        self._paused: deque[Transfer] = deque()  # for want of bandwidth, those first that have waited longest
-        self._failure: OSError | None = None
-        self._epoll = select.epoll()
-        self._watched: set[int] = set()
+        self._limits = TimeLimits(config)
+        self._checked_at_s = time.monotonic()
+        self._paused: deque[Transfer] = deque()  # for want of bandwidth, in the order in which they were paused
+        self._readiness = Readiness()
         self._timer_at_s: float | None = None
-        self._nap: trio.CancelScope | None = None
         self._idle: list[Transfer] = []
         self._busy: dict[pycurl.Curl, Transfer] = {}
         self._multi = pycurl.CurlMulti()
@@ -196,37 +183,28 @@ class Engine:
         self._multi.add_handle(transfer.curl)
 
     async def wait(self, wait_s: float) -> None:
-        """Waits until a transfer can go on, wake() is called or the time is over; then does what there is to do."""
-        self._go_on()
+        """Waits until a transfer can continue, wake() is called or the time is over; then does what there is to do."""
+        self._resume_paused()
         now_s = time.monotonic()
         if (hold_s := self._bandwidth.wait_s(now_s)) > 0:
             wait_s = min(wait_s, hold_s)
-        for descriptor, events in await self._poll(now_s, wait_s):
-            if descriptor in self._watched:
+        if self._timer_at_s is not None:
+            wait_s = min(wait_s, self._timer_at_s - now_s)
+        for descriptor, events in await self._readiness.wait(wait_s):
+            if self._readiness.is_watched(descriptor):  # an event before this one may have ended that
                 self._multi.socket_action(descriptor, to_curl(events))
             else:
-                self._forget(descriptor)
+                self._readiness.forget(descriptor)
         if self._timer_at_s is not None and time.monotonic() >= self._timer_at_s:
             self._timer_at_s = None
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
-        if self._failure is not None:
-            raise self._failure
+        if self._readiness.failure is not None:
+            raise self._readiness.failure
         self._collect()
-        self._sweep()
+        self._check_time()
 
-    async def _poll(self, now_s: float, wait_s: float) -> list[tuple[int, int]]:
-        if events := self._epoll.poll(0, EVENTS_MAX):
-            await trio.lowlevel.checkpoint()
-            return events
-        if self._timer_at_s is not None:
-            wait_s = min(wait_s, self._timer_at_s - now_s)
-        with trio.move_on_after(max(0.0, wait_s)) as self._nap:
-            await trio.lowlevel.wait_readable(self._epoll.fileno())
-        self._nap = None
-        return self._epoll.poll(0, EVENTS_MAX)
-
-    def _go_on(self) -> None:
-        """Lets paused transfers read on, in turn, while there is bandwidth."""
+    def _resume_paused(self) -> None:
+        """Lets paused transfers read again, in turn, while there is bandwidth."""
         while self._paused and self.has_bandwidth:
             transfer = self._paused.popleft()
             try:
@@ -235,11 +213,10 @@ class Engine:
                 self._end(transfer.curl, reason_of(error.args[0], str(error)), str(error))
 
     def wake(self) -> None:
-        if self._nap is not None:
-            self._nap.cancel()
+        self._readiness.wake()
 
     def abort(self) -> list[Exchange]:
-        """Breaks off what is in flight, and returns it."""
+        """Interrupts what is in flight, and returns it."""
         exchanges = [transfer.exchange for transfer in self._busy.values()]
         for curl in list(self._busy):
             self._retire(curl)
@@ -250,7 +227,7 @@ class Engine:
         self._multi.close()  # before the handles: kept connections know those that they were made by
         for transfer in self._idle:
             transfer.curl.close()
-        self._epoll.close()
+        self._readiness.close()
 
     def _collect(self) -> None:
         left = 1
@@ -263,11 +240,11 @@ class Engine:
                 if os_error in OUR_OWN:
                     raise TryLater(
                         f"this machine can open no more connections ({os.strerror(os_error)}): run it again, "
-                        "with a smaller fetcher.connections_max where that repeats itself"
+                        "with a smaller fetcher.connections_max if that repeats itself"
                     )
-                told = f"{message} ({os.strerror(os_error)})" if os_error else message
+                details = f"{message} ({os.strerror(os_error)})" if os_error else message
                 self._busy[curl].exchange.has_no_route = code == pycurl.E_COULDNT_CONNECT and os_error in NO_ROUTE
-                self._end(curl, reason_of(code, message, os_error), told)
+                self._end(curl, reason_of(code, message, os_error), details)
 
     def _end(self, curl: pycurl.Curl, trouble: str, message: str = "") -> None:
         transfer = self._busy[curl]
@@ -275,23 +252,20 @@ class Engine:
         self._retire(curl)
         self._on_done(exchange)
 
-    def _sweep(self) -> None:
-        """Ends what has used up its time."""
+    def _check_time(self) -> None:
+        """Ends the transfers that have used up their time."""
         now_s = time.monotonic()
-        if now_s - self._swept_at_s < self._sweep_every_s:
+        if now_s - self._checked_at_s < self._limits.check_every_s:
             return
-        self._swept_at_s = now_s
+        self._checked_at_s = now_s
         for transfer in list(self._busy.values()):
-            if now_s - transfer.started_at_s - transfer.held_by(now_s) >= self._total_timeout_s:
-                told = f"not done within fetcher.total_timeout_s = {self._total_timeout_s:g}"
-                self._end(transfer.curl, TIMEOUT_TOTAL, told)
-            elif now_s - transfer.measured_at_s >= self._slow_s and transfer.was_slow(now_s, self._slow_bytes):
-                told = f"fewer than fetcher.slow_bytes_per_s for fetcher.slow_s = {self._slow_s:g}"
-                self._end(transfer.curl, TOO_SLOW, told)
+            excess = self._limits.find_excess(transfer.stopwatch, now_s, transfer.exchange.received_bytes)
+            if excess is not None:
+                self._end(transfer.curl, *excess)
 
     def _retire(self, curl: pycurl.Curl) -> None:
         transfer = self._busy.pop(curl)
-        if transfer.is_paused:
+        if transfer.stopwatch.is_paused:
             self._paused.remove(transfer)
         self._multi.remove_handle(curl)
         transfer.exchange = None  # a handle at rest must not keep a page in memory
@@ -299,37 +273,23 @@ class Engine:
 
     def _watch(self, what: int, descriptor: int, multi, data) -> None:
         if what == pycurl.POLL_REMOVE:
-            self._watched.discard(descriptor)  # but left in the epoll: a kept connection is watched again soon
+            self._readiness.unwatch(descriptor)
             return
-        events = (select.EPOLLIN if what & pycurl.POLL_IN else 0) | (select.EPOLLOUT if what & pycurl.POLL_OUT else 0)
-        self._watched.add(descriptor)
-        try:
-            self._epoll.modify(descriptor, events)
-        except FileNotFoundError:  # a new socket, or one whose number a closed one had
-            try:
-                self._epoll.register(descriptor, events)
-            except OSError as error:  # libcurl's callbacks must not raise
-                self._failure = error
-
-    def _forget(self, descriptor: int) -> None:
-        """Takes a kept connection out of the epoll on which something happens that nobody waits for: its server closes it."""
-        try:
-            self._epoll.unregister(descriptor)
-        except OSError:
-            pass  # closed meanwhile, which takes it out as well
+        events = (READABLE if what & pycurl.POLL_IN else 0) | (WRITABLE if what & pycurl.POLL_OUT else 0)
+        self._readiness.watch(descriptor, events)
 
     def _set_timer(self, timeout_ms: int) -> None:
         self._timer_at_s = None if timeout_ms < 0 else time.monotonic() + timeout_ms / 1000
 
 
 def to_curl(events: int) -> int:
-    """epoll's events in libcurl's bits; a hang-up counts as readable, so that what came before it is read."""
+    """The events of a socket in libcurl's bits; a closed one counts as readable, so that what came before is read."""
     bits = 0
-    if events & (select.EPOLLIN | select.EPOLLHUP):
+    if events & (READABLE | HANGUP):
         bits |= pycurl.CSELECT_IN
-    if events & select.EPOLLOUT:
+    if events & WRITABLE:
         bits |= pycurl.CSELECT_OUT
-    if events & select.EPOLLERR:
+    if events & ERROR:
         bits |= pycurl.CSELECT_ERR
     return bits
 
@@ -343,7 +303,7 @@ class Transfer:
         self._is_allowed = is_allowed
         self._bandwidth = bandwidth
         self._paused = paused
-        self._trouble = ""  # what our own callbacks had against it
+        self._trouble = ""  # why our own callbacks ended it
         self._failure: OSError | None = None
         self._settings: tuple | None = None  # that the handle has from its last exchange
         self.exchange: Exchange | None = None
@@ -356,10 +316,7 @@ class Transfer:
 
     def prepare(self, exchange: Exchange, now_s: float) -> None:
         self.exchange, self._trouble, self._failure = exchange, "", None
-        self.started_at_s = self.measured_at_s = now_s
-        self._held_s = self._measured_held_s = 0.0  # in pauses that are over
-        self._paused_at_s: float | None = None
-        self._measured_bytes = 0
+        self.stopwatch = Stopwatch(now_s)
         origin, setopt = exchange.origin, self.curl.setopt
         setopt(pycurl.URL, origin.url)
         setopt(pycurl.REQUEST_TARGET, exchange.target)
@@ -373,25 +330,10 @@ class Transfer:
         setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS if origin.is_tls else pycurl.CURL_HTTP_VERSION_1_1)
         setopt(pycurl.FORBID_REUSE, not exchange.keeps)
 
-    @property
-    def is_paused(self) -> bool:
-        return self._paused_at_s is not None
-
-    def held_by(self, now_s: float) -> float:
-        """For how long it has been paused in all."""
-        return self._held_s + (now_s - self._paused_at_s if self.is_paused else 0.0)
-
     def resume(self) -> None:
-        """Takes the piece that waits, and reads on; pycurl.error where nothing more is wanted of the answer."""
-        self._held_s, self._paused_at_s = self.held_by(time.monotonic()), None
+        """Takes the piece that waits, and reads again; pycurl.error where nothing more is wanted of the answer."""
+        self.stopwatch.resume(time.monotonic())
         self.curl.pause(pycurl.PAUSE_CONT)
-
-    def was_slow(self, now_s: float, least_bytes: float) -> bool:
-        """Whether less came since the last measurement than should have; a time in which we held back does not count."""
-        received, held_s = self.exchange.received_bytes, self.held_by(now_s)
-        slow = received - self._measured_bytes < least_bytes and held_s == self._measured_held_s
-        self.measured_at_s, self._measured_bytes, self._measured_held_s = now_s, received, held_s
-        return slow
 
     def finish(self, trouble: str, message: str) -> Exchange:
         if self._failure is not None:
@@ -401,7 +343,7 @@ class Transfer:
         self._bandwidth.take(exchange.header_bytes)
         exchange.times_ms["connect"] = round(connected_s * 1000)
         exchange.times_ms["first_byte"] = round(getinfo(pycurl.STARTTRANSFER_TIME) * 1000)
-        exchange.times_ms["total"] = round((time.monotonic() - self.started_at_s) * 1000)
+        exchange.times_ms["total"] = round((time.monotonic() - self.stopwatch.started_at_s) * 1000)
         if trouble in BROKEN_OFF and exchange.origin.is_tls and not exchange.is_sent and getinfo(pycurl.CONNECT_TIME):
             trouble = TLS  # in the middle of the handshake
         exchange.end(self._trouble or trouble, message)
@@ -415,7 +357,7 @@ class Transfer:
             return pycurl.SOCKET_BAD
         try:
             return socket.socket(address.family, address.socktype, address.protocol)
-        except OSError as error:  # our own lack, and nobody else's; libcurl's callbacks must not raise
+        except OSError as error:  # our own machine's fault; libcurl's callbacks must not raise
             self._failure = error
             return pycurl.SOCKET_BAD
 
@@ -437,7 +379,7 @@ class Transfer:
         if self._bandwidth.is_limited:
             now_s = time.monotonic()
             if self._bandwidth.wait_s(now_s) > 0:
-                self._paused_at_s = now_s
+                self.stopwatch.pause(now_s)
                 self._paused.append(self)
                 return pycurl.WRITEFUNC_PAUSE
             self._bandwidth.take(len(piece))

@@ -1,7 +1,7 @@
 """One exchange with a server: the bytes of its request, what arrives of the answer, and the outcome that follows.
 
-Nothing here raises on what a server sends. An exchange that got a whole head has an answer, which is stored even
-where the outcome is failed; without one there is only an outcome and its reason.
+No bytes of a server make it raise. An exchange that got a whole head has an answer, which is stored even if the
+outcome is failed. Without one there is only an outcome and its reason.
 """
 
 import re
@@ -34,7 +34,7 @@ from stages.fetcher.reasons import (
 
 LENGTH, TIME, UNSPECIFIED = "length", "time", "unspecified"  # WARC-Truncated, WARC 1.1 section 5.13
 
-STOP = -1  # what libcurl is told where nothing more is wanted; none means that all was taken
+STOP = -1  # returned to libcurl where nothing more is wanted; None means that all was taken
 
 KEEPING = ("Accept-Encoding: gzip, deflate, br, zstd",)
 CLOSING = (*KEEPING, "Connection: close")
@@ -46,7 +46,7 @@ _DIGITS = re.compile(r"[0-9]{1,18}")
 
 @dataclass(frozen=True)
 class Limits:
-    """What of an answer is taken."""
+    """How much of an answer is taken."""
 
     header_max_bytes: int
     body_max_bytes: int
@@ -55,7 +55,7 @@ class Limits:
 
 
 def limits_of(config: Fetcher) -> tuple[Limits, Limits]:
-    """Those for pages and those for robots.txt, which is read whatever it says of itself."""
+    """The limits for pages, and those for robots.txt, whose headers do not matter."""
     types = tuple(text.lower() for text in config.accept_types)
     return (
         Limits(config.header_max_bytes, config.body_max_bytes, config.length_max_bytes, types),
@@ -64,7 +64,7 @@ def limits_of(config: Fetcher) -> tuple[Limits, Limits]:
 
 
 class Origin:
-    """A server at an address: what all requests to it have in common, made once."""
+    """A server at an address: what all requests to it share, made once."""
 
     def __init__(self, server: str, address: str, agent: str):
         self.server = server
@@ -73,7 +73,7 @@ class Origin:
         self.url = server + "/"
         self.connect_to = [f"::[{address}]:{port_of(server)}" if ":" in address else f"::{address}:{port_of(server)}"]
         self.agent = agent
-        # What libcurl writes by itself: from the URL, the User-Agent, and as its default.
+        # What libcurl writes by itself: from the URL, the User-Agent, and its default.
         self.request_begin = f" HTTP/1.1\r\nHost: {server.partition('//')[2]}\r\nUser-Agent: {agent}\r\nAccept: */*\r\n"
 
 
@@ -130,7 +130,7 @@ class Exchange:
         self.is_http2 = False
         self.is_sent = False
         self.was_cut_off = False  # a kept connection turned out dead; the request must be repeated after a pause
-        self.has_no_route = False  # this machine knows no way to the address
+        self.has_no_route = False  # this machine has no route to the address
         self.status = 0
         self.outcome = self.reason = self.message = self.truncated = ""
         self.body = Body(bodies)
@@ -160,7 +160,7 @@ class Exchange:
 
     @property
     def what(self) -> str:
-        """The status, or the reason why there is no whole answer: one word for people."""
+        """For people, one word: the status, or the reason why there is no whole answer."""
         return str(self.status) if self.has_answer and self.truncated in ("", LENGTH) else self.reason
 
     def request_block(self) -> bytes:
@@ -171,7 +171,7 @@ class Exchange:
         )
 
     def response_head(self) -> bytes:
-        """Status line and headers as they came, line ends made CRLF, the header that no longer holds renamed."""
+        """Status line and headers as they came, with CRLF line ends. Transfer-Encoding is undone, so it is renamed."""
         if not self._head:
             if self.is_http2:
                 self._lines[0] = b"HTTP/1.1 %03d \r\n" % self.status
@@ -193,7 +193,7 @@ class Exchange:
     def take_header(self, line: bytes) -> int | None:
         """Takes a header line as it arrives; STOP where nothing more of the answer is wanted."""
         if self._has_head:
-            return None  # a trailer: not part of the head any more, and nobody reads it
+            return None  # a trailer: not part of the head, and never read
         self.header_bytes += len(line)
         if self.header_bytes > self._header_max:
             return STOP
@@ -210,7 +210,7 @@ class Exchange:
             self._lines = []  # an interim answer; the real one follows
             self.status = 0
             return
-        self.is_http2 = bool(found) and found[1] == b"2" and self.origin.is_tls  # in the clear it is a lie
+        self.is_http2 = bool(found) and found[1] == b"2" and self.origin.is_tls  # without TLS it is not true
         self._has_head = True
         if 200 <= self.status < 300 and (self._limits.accept_types or self._limits.length_max_bytes):
             self._refusal = self._choose()
@@ -244,13 +244,13 @@ class Exchange:
         return STOP
 
     def end(self, trouble: str, message: str = "") -> None:
-        """Decides the outcome; `trouble` is why the transfer broke off, or nothing; `message` tells it in words."""
+        """Decides the outcome. `trouble` is why the transfer was interrupted, if it was; `message` says it in words."""
         if self.header_bytes > self._limits.header_max_bytes:
             trouble = TOO_LONG_HEADERS
         elif self._refusal:
             trouble, self.truncated = self._refusal, UNSPECIFIED
         elif self.truncated == LENGTH:
-            trouble = ""  # we broke it off ourselves, and what is kept is an answer
+            trouble = ""  # we ended it ourselves, and what is kept is an answer
         elif not trouble and not self._has_head:
             trouble = DISCONNECT if self.header_bytes else EMPTY
         if self._has_head and not self.status:
@@ -279,17 +279,17 @@ class Exchange:
         return ""
 
     def retry_after_s(self, now_ms: int) -> int:
-        """For how long the server asks to be left alone, 0 where it does not."""
+        """How long the server asks to be left alone; 0 where it does not."""
         return read_wait_s(self.status, self.header(b"retry-after"), now_ms)
 
 
 def describe_status(line: bytes, status: int) -> str:
-    """The status and its phrase as they came; HTTP/2 sends no phrase, so that the standard's stands for it."""
-    told = line.decode("latin-1").partition(" ")[2].strip()
+    """The status and its phrase as they came; HTTP/2 sends no phrase, so the standard's is used."""
+    sent = line.decode("latin-1").partition(" ")[2].strip()
     try:
-        return told if told != str(status) else f"{status} {HTTPStatus(status).phrase}"
+        return sent if sent != str(status) else f"{status} {HTTPStatus(status).phrase}"
     except ValueError:  # a number that no standard has
-        return told
+        return sent
 
 
 def judge(status: int, trouble: str = "") -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""What is to be fetched by a run of the fetcher, or by one of its processes, and what came of it."""
+"""What a run of the fetcher, or one of its processes, is to fetch, and its result."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,36 +12,34 @@ from stages.fetcher.slots import FileSlots, MemorySlots
 
 
 class Part(NamedTuple):
-    """What one of several processes does of a list."""
+    """The share of a list that one of several processes fetches."""
 
     number: int
     processes: int
-    first_number: int  # of the page files that they write, which they take in turn
-    takes: Callable[[str], bool]  # whether a server is asked by this process
-    attempt: int  # as suspects.py counts them, and the runs in it
+    first_number: int  # of the page files that they write; the processes take numbers in turn
+    takes: Callable[[str], bool]  # whether this process asks a server
+    attempt: int  # counted by suspects.py, as is `run`, the number of the process within the attempt
     run: int
 
 
 @dataclass(frozen=True)
-class Job:
+class FetchTask:
     folder: Path  # the stage's folder, not published
     urls: list[str]
     known: dict[str, Known]
     config: Fetcher
-    refused: dict[str, str]  # URLs that are not asked for, and why
+    refused: dict[str, str]  # URLs that are not asked for -> reason
     part_of: str
     slots: FileSlots | MemorySlots
     domain_of: Callable[[str], str]
     on_final: Callable[[str, str, int, int], None]  # URL, status or reason, bytes, ms
-    earlier: dict[str, Revisit] = field(default_factory=dict)  # what is known of pages that are visited again
+    earlier: dict[str, Revisit] = field(default_factory=dict)  # what is known of pages that are fetched again
     dictionary: bytes | None = None
     on_end: Callable[[bool], None] = lambda is_interrupted: None  # called in the process that called on_final
-    part: Part | None = None  # where this process is one of several
+    part: Part | None = None  # set where this process is one of several
 
 
 class Result(NamedTuple):
     counts: dict[str, int]  # over all attempts
-    not_reached: list[
-        tuple[str, str]
-    ]  # URL, and why its server's robots.txt could not be had, where that is the reason
+    not_reached: list[tuple[str, str]]  # URL, and the failure of its server's robots.txt where that is the cause
     errors: dict[str, int] = {}  # reason -> how often

@@ -1,4 +1,4 @@
-"""Hosts on their way to be asked: their names are resolved, many at a time, then they take their place in politeness."""
+"""Hosts that wait to be asked: their names are resolved, many at a time, then politeness admits them."""
 
 from collections import deque
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from stages.fetcher.server_queues import HostWork, Server
 from stages.fetcher.slots import network_of
 
 
-class Arrivals:
+class HostAdmission:
     def __init__(
         self,
         hosts: list[HostWork],
@@ -17,8 +17,8 @@ class Arrivals:
         politeness: Politeness,
         domain_of: Callable[[str], str],
         queries_max: int,
-        on_arrival: Callable[[HostWork], None],
-        on_nowhere: Callable[[HostWork, Found], None],
+        on_advance: Callable[[HostWork], None],
+        on_no_address: Callable[[HostWork, Found], None],
     ):
         self._waiting = deque(hosts)
         self._resolver = resolver
@@ -26,23 +26,23 @@ class Arrivals:
         self._domain_of = domain_of
         self._queries_max = queries_max
         self._queries = 0
-        self._on_arrival = on_arrival  # told of each host before its name is asked for
-        self._on_nowhere = on_nowhere  # told of a host that cannot be asked, and why
+        self._on_advance = on_advance  # called with each host before its name is looked up
+        self._on_no_address = on_no_address  # called with a host that cannot be asked, and the reason
         for host in hosts:
             host.is_active = True
 
     @property
-    def are_over(self) -> bool:
+    def is_over(self) -> bool:
         return not self._waiting and not self._queries
 
     def add(self, host: HostWork) -> None:
-        """A host that has something to ask and is not on its way yet."""
+        """Takes a host that has something to ask, unless it is active already."""
         if not host.is_active:
             host.is_active = True
             self._waiting.append(host)
 
     def return_home(self, server: Server) -> None:
-        """A server that may be asked on: its robots.txt was asked for at another host, or its URLs had to wait."""
+        """Takes a server that may be asked again: its robots.txt was at another host, or its URLs had to wait."""
         server.is_away = False
         if not server.needs_robots:
             server.home.obey_late(server.delay_ms)
@@ -56,21 +56,21 @@ class Arrivals:
         return bool(self._waiting) and self._queries < self._queries_max
 
     def advance(self, now_ms: int, most: int, start_query: Callable[[HostWork], None]) -> None:
-        """Brings up to `most` hosts on their way; `start_query` is called for those whose names must be asked for."""
+        """Admits up to `most` hosts; `start_query` is called for those whose names must be looked up first."""
         while self.can_advance and most > 0:
             host = self._waiting.popleft()
             most -= 1
-            self._on_arrival(host)
+            self._on_advance(host)
             if not host.has_more:
                 host.is_active = False
             elif (found := self._resolver.look_up(host.name, now_ms)) is not None:
-                self._place(host, found, now_ms)
+                self._admit_found(host, found, now_ms)
             else:
                 self._queries += 1
                 start_query(host)
 
     async def resolve(self, host: HostWork, clock: Callable[[], int], is_over: Callable[[], bool]) -> Found:
-        """Asks for the addresses of a host for which advance() called `start_query`; what was found."""
+        """Looks up the addresses of a host for which advance() called `start_query`; returns what was found."""
         asked_at_ms = clock()
         try:
             found = await self._resolver.resolve(host.name, asked_at_ms)
@@ -78,14 +78,14 @@ class Arrivals:
             self._queries -= 1
         if not is_over():
             host.dns_ms = clock() - asked_at_ms
-            self._place(host, found, clock())
+            self._admit_found(host, found, clock())
         return found
 
-    def _place(self, host: HostWork, found: Found, now_ms: int) -> None:
+    def _admit_found(self, host: HostWork, found: Found, now_ms: int) -> None:
         host.expires_at_ms = found.expires_at_ms
         if not found.addresses:
             host.is_active, host.why_none = False, found.message
-            self._on_nowhere(host, found)
+            self._on_no_address(host, found)
             return
         host.addresses = list(found.addresses)
         self.admit(host, now_ms)

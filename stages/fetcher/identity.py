@@ -1,4 +1,4 @@
-"""How the fetcher names itself to servers; the configuration has made sure that it can be no other header."""
+"""The User-Agent; contract/config.py makes sure that its parts cannot add another header."""
 
 from importlib.metadata import PackageNotFoundError, version
 

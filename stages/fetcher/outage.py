@@ -1,12 +1,12 @@
-"""An outage of our own network: recognised by what this machine alone knows, waited out, and charged to nobody.
+"""An outage of our own network: recognised by local evidence, waited out, and charged to no server.
 
 Two kinds of failure may mean that the network is down here: the kernel knows no route to any address of a host
-(ENETUNREACH, ENETDOWN), or no name server said anything at all. Such a failure is held back. A success of the same
+(ENETUNREACH, ENETDOWN), or no name server answers at all. Such a failure is held back. A success of the same
 kind shows that the network works: what was held back becomes ordinary failures. When failures of 3 domains are held
-back with no success in between, we look for ourselves, without asking any server of the web: for a route, by connecting
-datagram sockets, which sends nothing; for name servers, by a question about the root. If that fails too, the network is
-down: nothing new is asked, the clock of the cycle stops, and we look again until the network is back or `outage_max_s`
-is over. What was held back is then asked again, now or by the next attempt.
+back with no success in between, we test the network without asking any web server: the route by connecting datagram
+sockets, which sends nothing; the name servers by a question about the root. If that fails too, the network is down:
+nothing new is asked, the clock of the cycle stops, and we test again until the network is back or `outage_max_s` is
+over. What was held back is then asked again, now or by the next attempt.
 
 A list may hold fewer than 3 domains, and each block of a crawl has lists of its own. So once nothing else is left to
 ask, one domain without a name is enough to make us look: name servers that answer no question about the root are this
@@ -28,7 +28,7 @@ from stages.fetcher.stopping import say
 ROUTE, NAMES = "route", "names"
 WHAT = {ROUTE: "no route to any address", NAMES: "no name server answers"}
 NO_ROUTE = (errno.ENETUNREACH, errno.ENETDOWN)
-# Addresses of the documentation (RFC 5737, RFC 3849): a default route leads there, and nothing is sent.
+# Addresses for documentation (RFC 5737, RFC 3849): a default route leads there, and nothing is sent.
 WORLD = ("192.0.2.1", "2001:db8::1")
 DOMAINS_LEAST = 3
 LOOK_LEAST_S, LOOK_MOST_S = 2.0, 30.0
@@ -51,8 +51,8 @@ class Outage:
     def __init__(self):
         self._held: list[Held] = []
         self._began_at_ms: int | None = None
-        self._earlier_ms = 0  # that outages lasted which are over
-        self._alive = ""  # the last address that gave a sign of life
+        self._earlier_ms = 0  # duration of the outages that are over
+        self._alive = ""  # the last address that answered in any way
         self._domains_least = {ROUTE: DOMAINS_LEAST, NAMES: DOMAINS_LEAST}
 
     @property
@@ -106,7 +106,7 @@ class Outage:
             one.ask_again()
 
     def fail(self, kind: str = "") -> bool:
-        """Makes ordinary failures of what is held back, of one kind or of both; whether there was any."""
+        """Turns what is held back, of one kind or of both, into ordinary failures; whether there was any."""
         out = [held for held in self._held if kind in ("", held.kind)]
         self._held = [held for held in self._held if kind not in ("", held.kind)]
         for one in out:
@@ -114,12 +114,12 @@ class Outage:
         return bool(out)
 
     def has_route(self, *addresses: str) -> bool:
-        """Whether the kernel knows a way to one of these or of those held back, the last alive, or the world."""
+        """Whether the kernel has a route to one of these, to those held back, to the last alive, or to the world."""
         return has_route((*addresses, *{held.address: None for held in self._held}, self._alive, *WORLD))
 
 
 def has_route(addresses: Iterable[str]) -> bool:
-    """Whether the kernel knows a way to one of the addresses; sends nothing."""
+    """Whether the kernel has a route to one of the addresses; sends nothing."""
     for address in filter(None, addresses):
         try:
             with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -127,12 +127,12 @@ def has_route(addresses: Iterable[str]) -> bool:
             return True
         except OSError as error:
             if error.errno not in (*NO_ROUTE, errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
-                return True  # another trouble than the want of a route
+                return True  # an error other than a missing route
     return False
 
 
 class Watch:
-    """Looks whether the network is down, and when it is back."""
+    """Tests whether the network is down, and when it is back."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class Watch:
         return self._outage.is_doubted and not self._is_looking
 
     async def look(self) -> None:
-        """Looks until there is no doubt any more, or for as long as an outage may last."""
+        """Tests until there is no doubt any more, or for as long as an outage may last."""
         self._is_looking = True
         pause_s, kinds, began_at_ms = LOOK_LEAST_S, self._outage.doubted_kinds(), None
         while not await self._works(kinds) and self._outage.is_doubted:

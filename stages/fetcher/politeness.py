@@ -1,16 +1,14 @@
 """Which host may be asked now: one request at a time, and a pause after each, per host, per address and per domain.
 
 Theory. A *rest* is what must be left in peace together: a host, an address, or a registered domain. A host may be asked
-when none of its rests is busy and all have rested. Every host with something to ask is in one of two places: in a heap,
-by the moment at which it may be worth a look, or in the queue of a busy rest that it waits for. A rest that becomes
-free sends the first of its queue to the heap, and only that one, so that a thousand hosts of one address cost no more
-than the one whose turn it is; if that one cannot make use of it, the next is sent. So the cost of a request grows with
-the logarithm of the number of hosts, and no host waits for a rest that is not its own.
+when none of its rests is busy and all have rested. Every host with something to ask is either in a heap, sorted by the
+moment at which it may be worth a look, or in the queue of a busy rest that it waits for. A rest that becomes free sends
+the first host of its queue to the heap, and only that one. So a thousand hosts of one address cost no more than the one
+whose turn it is. If that host cannot use the rest, the next one is sent. The cost of a request therefore grows with the
+logarithm of the number of hosts, and no host waits for a rest that is not its own.
 
-How long each rest lasts after a request: a host and its domain for the longest of the configured delay, the crawl-delays
-of the host's servers and what a server asked for or its errors call for; an address for the configured delay, since a
-crawl-delay speaks for one site and must not hold up its neighbours; each also for a multiple of the last response
-time. The configured delay counts for those rests only that `delay_scope` names.
+contract/pause.py says how long each rest lasts. What a server asked for, or its errors call for, holds for the host and
+its domain.
 
 No clock and no I/O here: moments are arguments, whole milliseconds of one clock, rounded down.
 """
@@ -20,6 +18,7 @@ from collections import deque
 from itertools import count
 
 from contract.config import Fetcher
+from contract.pause import DOMAIN, longest_address_pause_ms, pauses_after, rested_at_ms
 from stages.fetcher.slots import clamp, slot_of
 
 BUSY_ELSEWHERE_MS = 100  # until an address that another process is asking is looked at again
@@ -40,7 +39,7 @@ class Host:
 
     def __init__(self, name: str, ready_at_ms: int = 0):
         self.name = name
-        self.pause_ms = 0  # beyond the configured delay
+        self.pause_ms = 0  # the longest crawl-delay of its servers
         self.rest = Rest()
         self.rest.ready_at_ms = ready_at_ms
         self.rests: tuple[Rest, ...] = (self.rest,)
@@ -63,38 +62,28 @@ class Host:
         self.rest.ready_at_ms = max(self.rest.ready_at_ms, ready_at_ms)
 
 
-def rested_at(end_ms: int, pause_ms: int) -> int:
-    """The first moment at which the pause is over: both moments are rounded down, hence the one millisecond more."""
-    return end_ms + pause_ms + 1 if pause_ms else end_ms
-
-
 class Politeness:
     def __init__(self, slots, config: Fetcher):
         self._slots = slots
-        self._delay_ms = round(config.delay_s * 1000)
-        self._response_factor = config.delay_response_factor
-        # Several processes know each other's requests by the address only, so that always rests.
-        self._scope = frozenset(config.delay_scope) | ({"address"} if config.processes > 1 else set())
-        self._longest_ms = rested_at(
-            0, max(self._delay_ms, round(config.total_timeout_s * config.delay_response_factor * 1000))
-        )
+        self._config = config
+        self._longest_ms = longest_address_pause_ms(config)
         self._addresses: dict[bytes, Rest] = {}
         self._written: dict[int, int] = {}  # slot -> the moment that we wrote there ourselves
         self._domains: dict[str, Rest] = {}
         self._heap: list[tuple[int, int, Host]] = []
-        self._arrivals = count()
+        self._order = count()  # of hosts that are due at the same moment
 
     def admit(self, host: Host, network: bytes, domain: str, now_ms: int) -> None:
         """Adds a host that has something to ask, at the network of its address."""
         address = self._addresses.get(network)
         if address is None:
             address = self._addresses[network] = Rest(slot_of(network))
-        shared = (self._domains.setdefault(domain, Rest()),) if "domain" in self._scope else ()
+        shared = (self._domains.setdefault(domain, Rest()),) if DOMAIN in self._config.delay_scope else ()
         host.rests = (host.rest, address, *shared)
         self._push(host, now_ms)
 
     def next_at(self) -> int | None:
-        """The earliest moment at which it is worth calling take(), or none while all hosts wait for one that is asked."""
+        """The earliest moment at which take() may find a host; none while all hosts wait for one that is asked."""
         return self._heap[0][0] if self._heap else None
 
     def take(self, now_ms: int) -> Host | None:
@@ -126,7 +115,7 @@ class Politeness:
         return True
 
     def _find_held(self, address: Rest, now_ms: int) -> Rest | None:
-        """Holds an address against other processes; the address itself where one of them asks it, or has since we looked."""
+        """Locks an address against other processes; returns it where one of them asks it, or did since we looked."""
         if not self._slots.hold(address.slot):
             address.ready_at_ms = now_ms + BUSY_ELSEWHERE_MS
             return address
@@ -136,7 +125,7 @@ class Politeness:
         return None
 
     def _wait_for(self, host: Host, rest: Rest, now_ms: int) -> None:
-        if host.sent_by is rest:  # somebody was quicker: it keeps its place
+        if host.sent_by is rest:  # another host was quicker: this one stays first in the queue
             host.sent_by = None
             rest.queue.appendleft(host)
         else:
@@ -144,7 +133,7 @@ class Politeness:
             self._send_another(host, now_ms)
 
     def _send_another(self, host: Host, now_ms: int) -> None:
-        """Where a free rest had sent this host, which cannot use it now, the next of its queue gets the chance."""
+        """A free rest had sent this host, which cannot use it now: the next host of its queue gets the chance."""
         rest, host.sent_by = host.sent_by, None
         if rest is not None and not rest.is_busy:
             self._send_first(rest, now_ms)
@@ -157,14 +146,12 @@ class Politeness:
 
     def end(self, host: Host, now_ms: int, total_ms: int, has_more: bool) -> None:
         """Gives back a host whose request has ended after `total_ms`: its rests begin."""
-        by_response_ms = round(total_ms * self._response_factor)
-        longest_ms = max(host.pause_ms, by_response_ms)
+        pauses = pauses_after(self._config, host.pause_ms, total_ms)
         own, address, *domain = host.rests
-        own.ready_at_ms = max(own.ready_at_ms, rested_at(now_ms, max(longest_ms, self._delay_for("host"))))
+        own.ready_at_ms = max(own.ready_at_ms, rested_at_ms(now_ms, pauses.host_ms))
         for rest in domain:
-            rest.ready_at_ms = max(own.ready_at_ms, rested_at(now_ms, self._delay_for("domain")))
-        by_address_ms = max(by_response_ms, self._delay_ms) if "address" in self._scope else 0
-        address.ready_at_ms = self._written[address.slot] = rested_at(now_ms, by_address_ms)
+            rest.ready_at_ms = max(own.ready_at_ms, rested_at_ms(now_ms, pauses.domain_ms))
+        address.ready_at_ms = self._written[address.slot] = rested_at_ms(now_ms, pauses.address_ms)
         self._slots.release(address.slot, address.ready_at_ms)
         self._give_back(host, now_ms, has_more)
 
@@ -181,17 +168,14 @@ class Politeness:
         if has_more:  # behind those that waited
             self._push(host, now_ms)
 
-    def _delay_for(self, scope: str) -> int:
-        return self._delay_ms if scope in self._scope else 0
-
     def _ready_at(self, rest: Rest, now_ms: int) -> int:
         if rest.slot < 0:
             return rest.ready_at_ms
-        told_ms = self._slots[rest.slot]
-        if told_ms == self._written.get(rest.slot):  # by ourselves, for this address or for one that shares its slot
+        stored_ms = self._slots[rest.slot]
+        if stored_ms == self._written.get(rest.slot):  # by ourselves, for this address or for one that shares its slot
             return rest.ready_at_ms
-        return max(rest.ready_at_ms, clamp(told_ms, now_ms, self._longest_ms))
+        return max(rest.ready_at_ms, clamp(stored_ms, now_ms, self._longest_ms))
 
     def _push(self, host: Host, now_ms: int) -> None:
         host.due_at_ms = max(self._ready_at(rest, now_ms) for rest in host.rests)
-        heapq.heappush(self._heap, (host.due_at_ms, next(self._arrivals), host))
+        heapq.heappush(self._heap, (host.due_at_ms, next(self._order), host))

@@ -1,8 +1,8 @@
-"""Several fetcher processes at work on one list, which they divide by host; politeness between them goes through `slots`.
+"""Several fetcher processes that divide one list by host; they keep politeness between them through `slots`.
 
-Each is forked off with its part of the list and of the budgets, writes page files of its own numbers, and tells its
-progress and result through a pipe, one JSON object a line. A signal to the first process stops all in order; when it
-dies, so do the others, whose other pipe then ends.
+The first process forks the others. Each gets its part of the list and of the budgets, and writes page files with
+numbers of its own. It reports progress and result through a pipe, one JSON object per line. A signal to the first
+process stops all of them in order. When the first process dies, another pipe ends, and so do the others.
 """
 
 import json
@@ -25,7 +25,7 @@ from contract.stage import PROGRESS_VARIABLE, Progress
 from contract.url import host_of, server_of
 from stages.fetcher.addresses import Gate
 from stages.fetcher.download import download
-from stages.fetcher.fetch_task import Job, Part, Result
+from stages.fetcher.fetch_task import FetchTask, Part, Result
 from stages.fetcher.resolver import Resolver
 from stages.fetcher.resume import read_history, remove_asides
 from stages.fetcher.slots import FileSlots
@@ -52,38 +52,38 @@ class Died(ColetorError):
     """A signal ended a process: the supervisor counts that as a death of the stage."""
 
 
-class Member(NamedTuple):
+class Child(NamedTuple):
     number: int
     process_id: int
-    told: int  # the descriptor that its lines come from
+    reports: int  # the descriptor that its lines come from
 
 
-def fetch(job: Job) -> Result:
-    """Fetches what is left of the list with as many processes as the configuration says."""
-    suspects = read_suspects(job.folder)
+def fetch(task: FetchTask) -> Result:
+    """Fetches what is left of the list, with `processes` processes."""
+    suspects = read_suspects(task.folder)
     if suspects.keys:
-        return fetch_carefully(job, suspects)
-    if job.config.processes == 1:
-        return download(job, suspects)
-    result = Team(job).run(suspects)
-    remove_asides(job.folder)
+        return fetch_carefully(task, suspects)
+    if task.config.processes == 1:
+        return download(task, suspects)
+    result = Processes(task).run(suspects)
+    remove_asides(task.folder)
     return result
 
 
-def fetch_carefully(job: Job, suspects: Suspects) -> Result:
-    """The same after a death: suspects are asked last, by one process, and the first process outlives what kills it."""
+def fetch_carefully(task: FetchTask, suspects: Suspects) -> Result:
+    """The same after a death: a child process asks the suspects last, so that the first process survives."""
     while True:
         try:
-            Team(replace(job, urls=suspects.without(job.urls))).run(suspects)
-            return Team(job).run_one(read_suspects(job.folder, suspects.attempt))
+            Processes(replace(task, urls=suspects.without(task.urls))).run(suspects)
+            return Processes(task).run_one(read_suspects(task.folder, suspects.attempt))
         except Interrupted:
             raise
         except ColetorError:
-            before, suspects = suspects, read_suspects(job.folder, suspects.attempt)
+            before, suspects = suspects, read_suspects(task.folder, suspects.attempt)
             if suspects.deaths == before.deaths:
                 raise
             if suspects.is_hopeless:
-                say_hopeless(job.urls, suspects)
+                say_hopeless(task.urls, suspects)
                 raise
             say("a fetcher process died: what it had in flight is asked last, one at a time")
 
@@ -98,7 +98,7 @@ def say_hopeless(urls: list[str], suspects: Suspects) -> None:
 
 
 def share_of(config: Fetcher, number: int) -> Fetcher:
-    """One process's part of the budgets that hold for all together; what cannot be divided goes to the first ones."""
+    """One process's part of the budgets that hold for all together; the first processes get the remainder."""
     parts = {}
     for name in SHARED_BUDGETS:
         whole, rest = divmod(getattr(config, name), config.processes)
@@ -107,24 +107,23 @@ def share_of(config: Fetcher, number: int) -> Fetcher:
 
 
 def part_of(server: str, processes: int) -> int:
-    """Which process asks a server: all servers of a host are asked by the same one."""
+    """Which process asks a server; the same one for all servers of a host."""
     return xxhash.xxh3_64_intdigest(host_of(server).encode()) % processes
 
 
-class Team:
-    def __init__(self, job: Job):
-        self._job = job
-        self._processes = job.config.processes
-        self._slots_path = job.slots.path or job.folder / f"{ASIDE}slots"
-        self._first_number = read_history(job.folder).next_number  # and torn ends are cut, before anybody writes
+class Processes:
+    def __init__(self, task: FetchTask):
+        self._task = task
+        self._processes = task.config.processes
+        self._slots_path = task.slots.path or task.folder / f"{ASIDE}slots"
+        self._first_number = read_history(task.folder).next_number  # and torn ends are cut, before a process writes
         self._alive_read, self._alive_write = os.pipe()
         self._progress = Progress(names.FETCHER)
         self._figures: dict[int, dict] = {}
         self._results: dict[int, Result] = {}
         self._signals = 0
-        Resolver(
-            job.config, Gate(job.config.allow_private_addresses)
-        )  # what is wrong with the configuration is told once, here
+        # Errors of the configuration are reported once, here.
+        Resolver(task.config, Gate(task.config.allow_private_addresses))
 
     def run(self, suspects: Suspects) -> Result:
         """Divides the list among the processes."""
@@ -132,27 +131,27 @@ class Team:
         return self._run([lambda number=number: self._download_part(number, suspects) for number in parts], suspects)
 
     def run_one(self, suspects: Suspects) -> Result:
-        """One process does all that is left, suspects last."""
-        return self._run([lambda: download(self._job, suspects)], suspects)
+        """One process fetches all that is left, suspects last."""
+        return self._run([lambda: download(self._task, suspects)], suspects)
 
     def _run(self, works: list[Callable[[], Result]], suspects: Suspects) -> Result:
-        members = [self._fork(number, work) for number, work in enumerate(works)]
+        children = [self._fork(number, work) for number, work in enumerate(works)]
         before = {
-            kind: signal.signal(kind, lambda *_: self._interrupt(members))
+            kind: signal.signal(kind, lambda *_: self._interrupt(children))
             for kind in (signal.SIGTERM, signal.SIGINT)
             if signal.getsignal(kind) != signal.SIG_IGN
         }
         try:
-            self._listen(members)
-            codes = [os.waitstatus_to_exitcode(os.waitpid(member.process_id, 0)[1]) for member in members]
+            self._listen(children)
+            codes = [os.waitstatus_to_exitcode(os.waitpid(child.process_id, 0)[1]) for child in children]
         finally:
-            os.close(self._alive_write)  # whoever is still at work ends now
+            os.close(self._alive_write)  # a process that still works ends now
             os.close(self._alive_read)
             for kind, handler in before.items():
                 signal.signal(kind, handler)
         if self._signals:
-            forget_runs(self._job.folder, suspects)
-            raise Interrupted("interrupted: run it again to go on")
+            forget_runs(self._task.folder, suspects)
+            raise Interrupted("interrupted: run it again to resume")
         self._judge(codes)
         results = [self._results[number] for number in sorted(self._results)]
         return Result(
@@ -165,66 +164,65 @@ class Team:
         if EX_DATAERR in codes:
             raise BadInput("a fetcher process found damage (see above)")
         if EX_CONFIG in codes:
-            raise BadConfiguration("a fetcher process does not take the configuration (see above)")
+            raise BadConfiguration("a fetcher process rejects the configuration (see above)")
         if 1 in codes:
             raise ColetorError("a defect in a fetcher process (see above)")
         if killed := [code for code in codes if code < 0]:
             raise Died(f"a fetcher process was killed by signal {-min(killed)}")
         if any(codes):
-            raise TryLater("a fetcher process could not go on (see above): run it again to go on")
+            raise TryLater("a fetcher process could not continue (see above): run it again to resume")
 
-    def _interrupt(self, members: list[Member]) -> None:
-        """The first signal ends all in order, the second at once, also one that is stopped."""
+    def _interrupt(self, children: list[Child]) -> None:
+        """The first signal ends all in order, the second at once, even a process that is stopped."""
         self._signals += 1
-        self._stop(members, signal.SIGTERM if self._signals == 1 else signal.SIGKILL)
+        self._stop(children, signal.SIGTERM if self._signals == 1 else signal.SIGKILL)
 
-    def _stop(self, members: list[Member], kind: int) -> None:
-        for member in members:
+    def _stop(self, children: list[Child], kind: int) -> None:
+        for child in children:
             try:
-                os.kill(member.process_id, kind)
+                os.kill(child.process_id, kind)
             except ProcessLookupError:
                 pass
 
-    def _listen(self, members: list[Member]) -> None:
-        """Takes what the processes tell until all have ended; where one fails, the others are stopped."""
-        pending = {member.number: b"" for member in members}
+    def _listen(self, children: list[Child]) -> None:
+        """Takes the reports of the processes until all have ended; where one fails, the others are stopped."""
+        pending = {child.number: b"" for child in children}
         with selectors.DefaultSelector() as selector:
-            for member in members:
-                selector.register(member.told, selectors.EVENT_READ, member)
+            for child in children:
+                selector.register(child.reports, selectors.EVENT_READ, child)
             while selector.get_map():
                 for key, _ in selector.select():
-                    member = key.data
-                    piece = os.read(member.told, PIECE_BYTES)
-                    *lines, pending[member.number] = (pending[member.number] + piece).split(b"\n")
+                    child = key.data
+                    piece = os.read(child.reports, PIECE_BYTES)
+                    *lines, pending[child.number] = (pending[child.number] + piece).split(b"\n")
                     for line in lines:
-                        self._take(member.number, json.loads(line))
+                        self._take(child.number, json.loads(line))
                     if not piece:
-                        selector.unregister(member.told)
-                        os.close(member.told)
-                        if member.number not in self._results and not self._signals:
-                            self._stop(members, signal.SIGTERM)
+                        selector.unregister(child.reports)
+                        os.close(child.reports)
+                        if child.number not in self._results and not self._signals:
+                            self._stop(children, signal.SIGTERM)
 
-    def _take(self, number: int, told: dict) -> None:
-        if "counts" in told:
-            self._results[number] = Result(
-                told["counts"], [tuple(pair) for pair in told["not_reached"]], told["errors"]
-            )
+    def _take(self, number: int, report: dict) -> None:
+        if "counts" in report:
+            not_reached = [tuple(pair) for pair in report["not_reached"]]
+            self._results[number] = Result(report["counts"], not_reached, report["errors"])
         else:
-            self._figures[number] = told
+            self._figures[number] = report
             if self._progress.is_due():
                 longest_s = max(figures.get("outage_s", 0) for figures in self._figures.values())
                 self._progress.report(**add_up(self._figures.values()) | {"outage_s": longest_s})
 
-    def _fork(self, number: int, work: Callable[[], Result]) -> Member:
-        told, tell = os.pipe()
+    def _fork(self, number: int, work: Callable[[], Result]) -> Child:
+        reports, report_to = os.pipe()
         process_id = os.fork()
         if process_id:
-            os.close(tell)
-            return Member(number, process_id, told)
-        os.close(told)
+            os.close(report_to)
+            return Child(number, process_id, reports)
+        os.close(reports)
         os.close(self._alive_write)
         try:
-            run(lambda: self._work_quietly(work, tell), names.FETCHER)
+            run(lambda: self._work_quietly(work, report_to), names.FETCHER)
         except SystemExit as ended:
             os._exit(ended.code)
         except BaseException:
@@ -232,31 +230,31 @@ class Team:
         finally:
             os._exit(1)
 
-    def _work_quietly(self, work: Callable[[], Result], tell: int) -> int:
+    def _work_quietly(self, work: Callable[[], Result], report_to: int) -> int:
         try:
-            self._work(work, tell)
-        except TryLater:  # told once, by the first process
+            self._work(work, report_to)
+        except TryLater:  # the first process reports it once for all
             return EX_TEMPFAIL
         return 0
 
-    def _work(self, work: Callable[[], Result], tell: int) -> None:
-        """The life of one process."""
+    def _work(self, work: Callable[[], Result], report_to: int) -> None:
+        """The life of one child process."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C reaches us through the first process
         threading.Thread(target=self._end_with_parent, daemon=True).start()
-        os.environ[PROGRESS_VARIABLE] = str(tell)
+        os.environ[PROGRESS_VARIABLE] = str(report_to)
         result = work()
-        with open(tell, "wb") as file:
+        with open(report_to, "wb") as file:
             file.write(json.dumps(result._asdict()).encode() + b"\n")
 
     def _download_part(self, number: int, suspects: Suspects) -> Result:
         servers = {
-            server: part_of(server, self._processes) == number for server in {server_of(url) for url in self._job.urls}
+            server: part_of(server, self._processes) == number for server in {server_of(url) for url in self._task.urls}
         }
         return download(
             replace(
-                self._job,
-                urls=[url for url in self._job.urls if servers[server_of(url)]],
-                config=share_of(self._job.config, number),
+                self._task,
+                urls=[url for url in self._task.urls if servers[server_of(url)]],
+                config=share_of(self._task.config, number),
                 slots=FileSlots(self._slots_path, is_shared=True),
                 part=Part(
                     number,
@@ -274,10 +272,10 @@ class Team:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def add_up(told: Iterable[dict]) -> dict:
+def add_up(reports: Iterable[dict]) -> dict:
     """The figures of all processes together."""
     total: dict = {}
-    for figures in told:
+    for figures in reports:
         for name, value in figures.items():
             if isinstance(value, dict):
                 total[name] = add_up([total.get(name, {}), value])

@@ -18,14 +18,12 @@ class Draft(NamedTuple):
     """An exchange that has ended and is to be recorded."""
 
     exchange: Exchange
-    is_final: bool  # it ends its URL, which one for robots.txt never does
-    earlier: (
-        Revisit | None
-    )  # what is stored of the URL already: an answer that says no more than that is written as a revisit
+    is_final: bool  # it ends its URL; never true for robots.txt
+    earlier: Revisit | None  # the stored answer: if the new one says no more, it is written as a revisit
 
 
 def encode_exchanges(drafts: list[Draft]) -> list[list[tuple]]:
-    """The records of exchanges that have ended, each as its pieces: together, for that is how digests are written fastest."""
+    """The records of exchanges that have ended, each as its pieces; together, because digests are faster in bulk."""
     digests = iter(
         warc.write_digests(
             [digest for draft in drafts if draft.exchange.has_answer for digest in take_digests(draft.exchange)]
@@ -71,7 +69,7 @@ def encode_answer(draft: Draft, asked_digest: str, payload_digest: str, block_di
     if exchange.is_http2:
         shared += "WARC-Protocol: h2\r\n"
     if exchange.robots_for:
-        shared += f"{warc.ROBOTS}: {exchange.robots_for}\r\n"
+        shared += f"{warc.ROBOTS_FOR}: {exchange.robots_for}\r\n"
     outcome = outcome_headers(exchange.outcome, exchange.reason, exchange.message, exchange.times_ms, is_final)
     request_id = warc.new_id()
     request = warc.write_head(
@@ -118,14 +116,14 @@ def encode_outcome(
     times_ms: dict[str, int] | None = None,
     message: str = "",
 ) -> list[tuple]:
-    """The record of a URL that got no answer; with an address where somebody was asked."""
+    """The record of a URL that got no answer; with an address where a server was asked."""
     message = warc.clean_message(message)
     headers = [
         ("WARC-Record-ID", warc.new_id()),
         ("WARC-Date", warc.format_date(at_ms)),
         ("WARC-Target-URI", url),
         *[("WARC-IP-Address", address)] * bool(address),
-        *[(warc.ROBOTS, robots_for)] * bool(robots_for),
+        *[(warc.ROBOTS_FOR, robots_for)] * bool(robots_for),
         ("Content-Type", warc.FIELDS),
         *outcome_headers(outcome, reason, message, times_ms or {}, is_final),
     ]
@@ -134,16 +132,16 @@ def encode_outcome(
 
 
 def choose_profile(exchange: Exchange, payload_digest: str, earlier: Revisit) -> str:
-    """The profile of a revisit record (WARC 1.1 section 6.7) that says all of an answer, or nothing."""
+    """The profile of the revisit record (WARC 1.1 section 6.7) that can stand for an answer; nothing where none can."""
     if exchange.status == NOT_MODIFIED_STATUS:
         return warc.NOT_MODIFIED
-    # What a redirect says is in its head, and its body is often empty: the same digest does not make it the same answer.
+    # The target of a redirect is in its head, and its body is often empty: an equal digest is not an equal answer.
     is_redirect = 300 <= exchange.status < 400
     return warc.IDENTICAL_PAYLOAD if payload_digest == earlier.payload_digest and not is_redirect else ""
 
 
 def revisit_headers(profile: str, exchange: Exchange, payload_digest: str, earlier: Revisit) -> list[tuple[str, str]]:
-    """The payload of a revisit is that of the earlier record, whatever the server sent with a 304."""
+    """The payload of a revisit is that of the earlier record, even if the server sent a body with a 304."""
     is_identical = profile == warc.IDENTICAL_PAYLOAD
     digest = payload_digest if is_identical else earlier.payload_digest
     return [

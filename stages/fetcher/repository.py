@@ -1,9 +1,9 @@
-"""Repositorio_de_Paginas: WARC files that grow by whole exchanges, rotate at a size, and are written and synced in threads.
+"""Repositorio_de_Paginas: WARC files that grow by whole exchanges and rotate at a size; threads write and sync them.
 
-Records are queued as exchanges end, then compressed and written together, in their order. An exchange is a request record
-and a response record next to each other, or one metadata record where no answer came. The mark `.aside-synced-NNNNN` says
-up to where the records are safe; resume.py trusts them up to there and cuts what is torn behind. Several processes may
-write into one folder, each its own files with its own mark.
+Records are queued as exchanges end, then compressed and written together, in their order. An exchange is a request
+record followed by a response record, or one metadata record where no answer came. The mark `.aside-synced-NNNNN` says
+up to which length the records are safe: resume.py trusts them up to there, and cuts what is torn after it. Several
+processes may write into one folder, each its own files with its own mark.
 """
 
 import json
@@ -23,13 +23,13 @@ from storage.errors import naming
 from storage.frames import AT_ONCE_BYTES, Gzip, Zstd
 from storage.publish import ASIDE, FORMAT, encode_json, make_folder, put, sync_folder
 
-SYNCED = f"{ASIDE}synced-"  # and the number of the first file that it is about
+SYNCED = f"{ASIDE}synced-"  # followed by the number of the first file that the mark covers
 BATCH_MAX = 512  # exchanges that are written together ...
 BATCH_MAX_BYTES = (
     8 << 20
-)  # ... or bodies of this size: while they are written they are in memory, mapped, and compressed
-MARK_EVERY_MS = 1_000  # three syncs of small files for one of the pages': not at each
-JOINED_MAX_BYTES = 4 << 20  # members up to this are written in one call; larger ones are not copied for that
+)  # ... or bodies of this size: while they are written they are in memory, mapped and compressed
+MARK_EVERY_MS = 1_000  # a mark takes three syncs of small files, so not every sync of pages writes one
+JOINED_MAX_BYTES = 4 << 20  # members up to this are written in one call; larger ones would have to be copied
 
 
 def file_name(number: int, suffix: str) -> str:
@@ -46,7 +46,7 @@ class About:
 
     software: str
     part_of: str  # crawl id and cycle, or the list's name
-    attempt: int  # how often this folder has been worked on, this time included
+    attempt: int  # runs on this folder so far, this one included
     config: Fetcher
 
     def block(self) -> bytes:
@@ -60,7 +60,7 @@ class About:
             "config": json.dumps(asdict(self.config), sort_keys=True),
         }
         lines = (f"{name}: {value}".encode("utf-8", "backslashreplace") for name, value in fields.items())
-        return b"".join(b" ".join(line.splitlines()) + b"\r\n" for line in lines)  # a list's name may hold anything
+        return b"".join(b" ".join(line.splitlines()) + b"\r\n" for line in lines)  # a list's name may contain anything
 
 
 @dataclass
@@ -74,7 +74,7 @@ class PageFile:
 
 
 class Repository:
-    """Writes the files first_number, first_number + step, ... of a folder; others may write those between."""
+    """Writes the files first_number, first_number + step, ... of a folder; other processes may write those between."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Repository:
         self._unsynced_pages = 0
         self._unsynced_since_ms = 0
         self._marked_at_ms = 0
-        self._queue: list[Draft | list[tuple]] = []  # exchanges, and records that are encoded already, in order
+        self._queue: list[Draft | list[tuple]] = []  # exchanges and encoded records, in order
         self._pen, self._turn = trio.Lock(), trio.Lock()
         self._writers, self._syncers = trio.CapacityLimiter(1), trio.CapacityLimiter(1)  # a thread each
         self._is_writing = False
@@ -121,8 +121,8 @@ class Repository:
         self._append_to_last([self._compressor.opening + record], now_ms)
 
     def write_exchange(self, exchange: Exchange, *, is_final: bool, earlier: Revisit | None = None) -> int:
-        """Queues the records of an exchange that has ended, and its body to be released when they are written; bytes of the
-        answer."""
+        """Queues the records of an exchange that has ended; its body is released when they are written. Returns the
+        bytes of the answer."""
         self._queue.append(Draft(exchange, is_final, earlier))
         return len(exchange.response_head()) + exchange.body.size_bytes if exchange.has_answer else 0
 
@@ -137,7 +137,7 @@ class Repository:
         robots_for: str = "",
         message: str = "",
     ) -> None:
-        """Queues the record of a URL that nobody was asked for."""
+        """Queues the record of a URL that was not asked for."""
         self._queue.append(encode_outcome(url, outcome, reason, at_ms, is_final, robots_for, message=message))
 
     @property
@@ -149,7 +149,7 @@ class Repository:
         return bool(self._queue) and not self._is_writing
 
     async def write(self, now_ms: int) -> None:
-        """Writes what is queued. Digests are taken here; compression, which needs no interpreter, in a thread beside the loop."""
+        """Writes what is queued. Digests are computed here; compression, which frees the interpreter, in a thread."""
         self._is_writing = True
         async with self._pen:
             while self._queue:
@@ -189,7 +189,7 @@ class Repository:
 
     @property
     def _room_bytes(self) -> int:
-        """Up to the size at which the file is closed."""
+        """Bytes up to the size at which the file is closed."""
         file = self._files[-1] if self._files and not self._files[-1].is_full else None
         return self._config.warc_file_max_bytes - (file.size_bytes if file else 0)
 
@@ -222,7 +222,7 @@ class Repository:
         return any(file.synced_bytes < file.size_bytes for file in self._files)
 
     def sync_due_in_s(self, now_ms: int) -> float | None:
-        """Seconds until the next sync is due (0 or less: now), or none where there is nothing to do or one is running."""
+        """Seconds until the next sync is due (0 or less: now); None where there is nothing to do or one is running."""
         if self._is_syncing or not self._is_dirty():
             return None
         if self._unsynced_pages >= self._config.sync_every_pages:
@@ -230,7 +230,7 @@ class Repository:
         return self._config.sync_every_s - (now_ms - self._unsynced_since_ms) / 1000
 
     async def sync(self, now_ms: int, *, is_last: bool = False) -> None:
-        """Makes durable what has been written up to now. The mark may lag: it is a promise that all before it is whole."""
+        """Makes durable what has been written so far. The mark may lag: it promises that all before it is whole."""
         self._is_syncing = True
         is_marked = is_last or now_ms - self._marked_at_ms >= MARK_EVERY_MS
         async with self._turn:
@@ -245,7 +245,7 @@ class Repository:
         self._is_syncing = False
 
     def _sync_files(self, sizes: list[tuple[PageFile, int]], is_marked: bool) -> None:
-        """The files first, then the mark that vouches for them. Runs in a thread."""
+        """Syncs the files first, then the mark that covers them. Runs in a thread."""
         for file, size_bytes in sizes:
             with naming(file.path):
                 os.fdatasync(file.descriptor)

@@ -2,7 +2,7 @@
 
 libcurl never resolves a name, so the address that is judged here is the one that is connected to. Look-ups go through
 dnspython, which speaks trio and gives the whole answer: times to live, of negative answers too (RFC 2308), which the
-system's resolver does not tell. The preferred kind of address is asked for first, the other only where there is none.
+system's resolver does not give. The preferred kind of address is asked for first, the other only where there is none.
 """
 
 from ipaddress import ip_address
@@ -22,12 +22,10 @@ from stages.fetcher.hosts_file import read_hosts_file
 from stages.fetcher.reasons import DNS, DNS_TIMEOUT, FORBIDDEN_ADDRESS
 
 SYSTEM_HOSTS = Path("/etc/hosts")
-TTL_MIN_S, TTL_MAX_S = (
-    30,
-    86_400,
-)  # a name with no time to live is not looked up for every request, none is kept for ever
-TROUBLE_TTL_S = 60  # for how long a name that nobody could tell about is not asked for again
-ADDRESSES_MAX = 8  # of one name; more would only be tried where all those before are dead
+TTL_MIN_S = 30  # a name without a time to live is not looked up for every request ...
+TTL_MAX_S = 86_400  # ... and none is kept for ever
+TROUBLE_TTL_S = 60  # after a look-up that failed
+ADDRESSES_MAX = 8  # of one name; more would only be tried when all before them are dead
 RECORD_TYPES = {"ipv4": "A", "ipv6": "AAAA"}
 FOREVER_MS = 1 << 62
 NOT_IN_HOSTS_FILE = "the name is not in fetcher.hosts_file, which replaces DNS"
@@ -37,8 +35,8 @@ class Found(NamedTuple):
     addresses: list[Address]  # those that may be asked, in the order of the answer
     reason: str  # why there are none
     expires_at_ms: int
-    message: str  # the same in words, and who said so
-    is_silent: bool = False  # no name server said anything at all
+    message: str  # the reason in words, and who said so
+    is_silent: bool = False  # no name server answered at all
 
 
 class Resolver:
@@ -54,25 +52,25 @@ class Resolver:
         self._last_answered = ""  # a name
 
     def look_up(self, host: str, now_ms: int) -> Found | None:
-        """What is known without asking anybody, or nothing."""
+        """What is known without a query, or nothing."""
         known = self._known.get(host)
         if known is not None and known.expires_at_ms > now_ms:
             return known
         addresses = self._at_hand(host)
         return None if addresses is None else self._keep(host, addresses, DNS, FOREVER_MS, NOT_IN_HOSTS_FILE)
 
-    def tell_source(self, host: str) -> str:
-        """Who is asked for the addresses of a name, for people."""
+    def describe_source(self, host: str) -> str:
+        """For people: who is asked for the addresses of a name."""
         if is_address(host):
             return "nobody: the URL names an address"
         if self._is_replaced:
             return f"fetcher.hosts_file {self._hosts_file}, which replaces DNS"
         if host in self._hosts:
             return str(SYSTEM_HOSTS)
-        return f"DNS, {', then '.join(self._types)}, of {self._tell_servers()}"
+        return f"DNS, {', then '.join(self._types)}, of {self._describe_servers()}"
 
-    def _tell_servers(self) -> str:
-        return " or ".join(map(tell_server, self._resolver.nameservers))
+    def _describe_servers(self) -> str:
+        return " or ".join(map(describe_server, self._resolver.nameservers))
 
     def _at_hand(self, host: str) -> list[Address] | None:
         try:
@@ -89,7 +87,7 @@ class Resolver:
         self._known.pop(host, None)
 
     async def is_answered(self) -> bool:
-        """Whether a name server says anything: about the root, or about a name that it could tell before."""
+        """Whether a name server answers anything: about the root, or about a name that it answered before."""
         for name, kind in ((".", "NS"), (self._last_answered + ".", self._types[0])):
             try:
                 await self._resolver.resolve(name, kind, search=False, lifetime=self._timeout_s)
@@ -132,12 +130,14 @@ class Resolver:
                     [],
                     DNS,
                     expiry(now_ms, ttl_s),
-                    f"there is no such name (NXDOMAIN), says {self._tell_servers()}",
+                    f"there is no such name (NXDOMAIN), says {self._describe_servers()}",
                     False,
                 )
             except dns.resolver.NoAnswer as error:
                 ttl_s, is_silent = min(ttl_s, ttl_of(error.response())), False
-                message = message or f"the name has no {' or '.join(self._types)} record, says {self._tell_servers()}"
+                message = (
+                    message or f"the name has no {' or '.join(self._types)} record, says {self._describe_servers()}"
+                )
             except (dns.resolver.NoNameservers, dns.exception.Timeout, OSError) as error:
                 reason, ttl_s, message = DNS_TIMEOUT, TROUBLE_TTL_S, str(error)
                 is_silent = is_silent and is_silence(error)
@@ -146,12 +146,12 @@ class Resolver:
         return [], reason, expiry(now_ms, ttl_s), message, is_silent
 
 
-def tell_server(server: str | dns.nameserver.Nameserver) -> str:
+def describe_server(server: str | dns.nameserver.Nameserver) -> str:
     return f"{server.address} port {server.port}" if isinstance(server, dns.nameserver.Do53Nameserver) else str(server)
 
 
 def is_silence(error: Exception) -> bool:
-    """Whether a look-up failed without a word from any name server; what came, even a refusal or rubbish, is a word."""
+    """Whether a look-up failed without an answer from any name server; a refusal or rubbish is an answer too."""
     tries = error.kwargs.get("errors", ()) if isinstance(error, dns.exception.DNSException) else ()
     return all(isinstance(trouble, (OSError, dns.exception.Timeout)) for _, _, _, trouble, _ in tries)
 
@@ -185,12 +185,12 @@ def make_resolver(config: Fetcher) -> dns.asyncresolver.Resolver:
         ) from None
     if config.dns_servers:
         resolver.nameservers = [read_name_server(text) for text in config.dns_servers]
-    resolver.timeout = max(0.1, config.dns_timeout_s / 2)  # of one try: a lost packet is not a lost name
+    resolver.timeout = max(0.1, config.dns_timeout_s / 2)  # per try, so that one lost packet does not lose the name
     return resolver
 
 
 def read_name_server(text: str) -> dns.nameserver.Do53Nameserver:
-    """A name server given as an address, with a port behind a colon or without."""
+    """A name server given as an address, with or without a port after a colon."""
     host, colon, port = text.rpartition(":")
     if not colon or "]" in port or host.count(":") and not host.startswith("["):
         host, port = text, "53"

@@ -1,8 +1,8 @@
-"""What earlier attempts at a cycle left: reads the page files back, and cuts what a crash tore at their ends.
+"""Resumes a cycle: reads the page files of earlier attempts, and cuts off their torn ends.
 
-Up to the lengths that the marks `.aside-synced-NNNNN` name, every record must be whole: anything else is damage and stops
-the stage. Behind them, the first thing that is not a whole exchange ends the file. The records that remain tell which URLs
-are done, the robots.txt texts, the failures in their order, and how long the attempts were active.
+Up to the lengths that the marks `.aside-synced-NNNNN` name, every record must be whole: anything else is damage and
+stops the stage. After them, the first thing that is not a whole exchange ends the file. The remaining records show
+which URLs are done, the robots.txt texts, the failures in their order, and how long the attempts were active.
 """
 
 import os
@@ -23,13 +23,13 @@ class Past(NamedTuple):
     """An exchange, or an outcome without one, of an earlier attempt."""
 
     url: str
-    robots_for: str  # of an exchange for robots.txt: the server that the rules are for, which need not be the one asked
+    robots_for: str  # of an exchange for robots.txt: the server that the rules are for, not always the one asked
     is_final: bool
     outcome: str
     reason: str
-    is_asked: bool  # somebody was asked, or tried to reach
+    is_asked: bool  # a server was asked, or we tried to reach it
     bytes: int
-    block: bytes  # of a robots.txt answer; not kept of pages
+    block: bytes  # of a robots.txt answer; empty for pages
     message: str = ""
 
     @property
@@ -74,12 +74,12 @@ def read_history(folder: Path, below: int | None = None, *, cut: bool = True) ->
             began, ended = spans.get(read.attempt, (read.began_at_ms, read.ended_at_ms))
             spans[read.attempt] = min(began, read.began_at_ms), max(ended, read.ended_at_ms)
     active_ms = sum(ended - began for began, ended in spans.values())
-    # A file that a mark names and that is gone was set aside as damaged: its number is not given out again.
+    # A missing file that a mark names was set aside as damaged: its number is not used again.
     return History(past, max([*files, *synced], default=-1) + 1, max(spans, default=0), active_ms)
 
 
 def read_marks(folder: Path) -> dict[int, int]:
-    """How many bytes of each page file are safe, by its number, as all processes of all attempts left it."""
+    """Page file number -> bytes that are synced, by the marks of all processes of all attempts."""
     synced: dict[int, int] = {}
     for path in sorted(folder.glob(f"{SYNCED}*")):
         if not _MARK_NAME.fullmatch(path.name):
@@ -133,7 +133,7 @@ def check_order(pages: warc.PageReader, record: warc.Record, request: warc.Recor
 
 
 def to_past(record: warc.Record) -> Past:
-    robots_for = record.get(warc.ROBOTS)
+    robots_for = record.get(warc.ROBOTS_FOR)
     is_answer = record.type in warc.ANSWERS
     return Past(
         record.url,
@@ -154,7 +154,7 @@ def read_attempt(block: bytes) -> int:
 
 
 def cut_after(path: Path, whole_bytes: int) -> None:
-    """Removes what follows the last whole exchange; the file itself where nothing is whole."""
+    """Removes what follows the last whole exchange; the whole file where there is none."""
     if whole_bytes:
         os.truncate(path, whole_bytes)
         sync_file(path)
@@ -164,6 +164,6 @@ def cut_after(path: Path, whole_bytes: int) -> None:
 
 
 def remove_asides(folder: Path) -> None:
-    """Removes the marks and what a crash left beside them, before the folder is published."""
+    """Removes the marks and the remains of a crash, before the folder is published."""
     for path in folder.glob(f"{ASIDE}*"):
         path.unlink()

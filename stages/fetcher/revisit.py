@@ -1,10 +1,10 @@
-"""A page that is asked for again: what is known of its earlier answer, and the headers that ask only for what has changed."""
+"""A page that is fetched again: what is known of its earlier answer, and the headers that ask only for changes."""
 
 from typing import NamedTuple
 
 
 class Revisit(NamedTuple):
-    """What is known of the answer that a URL of the list got before; empty, or 0, where it is not known."""
+    """The earlier answer to a URL of the list; empty, or 0, where it is not known."""
 
     etag: str = ""
     last_modified: str = ""

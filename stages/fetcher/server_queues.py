@@ -1,4 +1,4 @@
-"""Servers while they are fetched: what is left to ask, by which rules, and how often they failed in a row."""
+"""Servers and hosts during a run: what is left to ask, by which rules, and how often they failed in a row."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -6,16 +6,27 @@ from functools import cached_property
 
 from contract import robots
 from contract.config import Fetcher
+from contract.pause import (
+    configured_delay_ms,
+    crawl_delay_ms,
+    forgiven_pause_ms,
+    is_slow,
+    rested_at_ms,
+    rested_from_earlier_ms,
+    rested_from_unknown_ms,
+    slowed_pause_ms,
+    slowed_until_ms,
+)
+from contract.retry_after import STATUSES
 from contract.robots import Rules
+from contract.server_failures import charged_server, count_failures
 from contract.tables import ANSWERED, FAILED
 from contract.url import host_of, server_of
 from contract.warc import parse_response
 from stages.fetcher.addresses import Address
-from stages.fetcher.exchange import Origin
-from stages.fetcher.politeness import Host, rested_at
+from stages.fetcher.exchange import Exchange, Origin
+from stages.fetcher.politeness import Host
 from stages.fetcher.resume import Past
-
-SLOW_LEAST_MS, SLOW_MOST_MS = 1_000, 600_000  # the pause after a 429 or 503 that says nothing more
 
 
 @dataclass(frozen=True)
@@ -25,7 +36,7 @@ class Known:
     robots_text: bytes | None = None  # none where unknown or expired
     delay_ms: int = 0
     last_request_at_ms: int = 0
-    ready_at_ms: int = 0  # before which it has asked not to be asked
+    ready_at_ms: int = 0  # the server asked for quiet until this moment
     failures: int = 0
 
 
@@ -36,7 +47,7 @@ class Server:
         self.failures = known.failures
         self.is_left_alone = False  # for the rest of the cycle
         self.is_away = False  # its robots.txt is being asked for at another host, where a redirect leads
-        self.drops_connections = False  # kept ones turn out dead when they are used
+        self.drops_connections = False  # a kept connection turned out dead
         self.home: HostWork | None = None
         self.robots_url = name + robots.PATH
         self._robots_text = known.robots_text
@@ -69,7 +80,7 @@ class Server:
 
     @cached_property
     def delay_ms(self) -> int:
-        return round(self.rules.delay_s * 1000)
+        return crawl_delay_ms(self.rules.delay_s)
 
     def origin_at(self, address: Address, agent: str) -> Origin:
         if self._origin is None or self._address != address:
@@ -77,7 +88,7 @@ class Server:
         return self._origin
 
     def pop_forbidden(self) -> tuple[str, str] | None:
-        """Takes the first URL off the queue if the rules forbid it, and gives it with the rule."""
+        """Removes the first URL of the queue if the rules forbid it, and returns it with the rule."""
         if not self.has_more or self.urls[0] == self._allowed:
             return None
         if not (rule := self.rules.forbids(self.urls[0])):
@@ -86,13 +97,10 @@ class Server:
         return self.urls.popleft(), rule
 
     def note(self, outcome: str) -> None:
-        """Counts failures in a row; a refusal is our own doing and counts neither way."""
-        if outcome == ANSWERED:
-            self.failures = 0
-        elif outcome == FAILED:
-            self.failures += 1
-            if self.failures >= self._config.server_failures_max:
-                self.is_left_alone = True
+        """Counts failures in a row; too many end the server's part of the cycle."""
+        self.failures = count_failures(self.failures, outcome)
+        if outcome == FAILED and self.failures >= self._config.server_failures_max:
+            self.is_left_alone = True
 
     def note_robots(self, url: str, outcome: str, block: bytes) -> None:
         """Takes the end of an exchange for robots.txt; `block` is the response block, empty without an answer."""
@@ -109,7 +117,7 @@ class Server:
 
 
 class HostWork(Host):
-    """The servers of one host, asked in turn, and errands for servers of other hosts whose robots.txt lies here."""
+    """The servers of one host, asked in turn, and errands: servers of other hosts whose robots.txt is here."""
 
     def __init__(self, name: str):
         super().__init__(name)
@@ -118,8 +126,8 @@ class HostWork(Host):
         self.is_active = False  # being resolved, waiting for its turn, or asked
         self.addresses: list[Address] = []
         self.why_none = ""  # why it has no addresses, in words
-        self.addresses_dead = 0  # found so one after the other, up to now
-        self.addresses_unrouted = 0  # likewise, for want of a route
+        self.addresses_dead = 0  # in a row, up to now
+        self.addresses_unrouted = 0  # likewise, without a route to them
         self.expires_at_ms = 0
         self.dns_ms = 0
         self.rested_since_ms = 0
@@ -138,7 +146,7 @@ class HostWork(Host):
         self.servers.append(server)
 
     def next_server(self) -> Server | None:
-        """The server whose turn it is; those that are done with are dropped."""
+        """The server whose turn it is; servers that have nothing left are dropped."""
         while self.servers:
             if self.servers[0].has_more:
                 self.servers.rotate(-1)
@@ -147,26 +155,33 @@ class HostWork(Host):
         return None
 
     def obey_late(self, delay_ms: int) -> None:
-        """A crawl-delay that another host told: it counts from the last request to this one."""
+        """A crawl-delay that came from another host: it counts from the last request to this one."""
         self.rest_at_least(delay_ms)
-        self.rest_until(rested_at(self.rested_since_ms, delay_ms))
+        self.rest_until(rested_at_ms(self.rested_since_ms, delay_ms))
+
+    def note_end(self, exchange: Exchange, now_ms: int, config: Fetcher) -> None:
+        """Takes what an exchange that has ended says about the pace that its server wants."""
+        if exchange.status in STATUSES:
+            self.slow_down(now_ms, exchange.retry_after_s(now_ms), configured_delay_ms(config))
+        elif exchange.outcome == ANSWERED:
+            self.speed_up(now_ms)
 
     def slow_down(self, now_ms: int, retry_after_s: int, delay_ms: int) -> None:
-        """Rests as long as the server asked, or else twice as long as before, when it was the configured delay at least."""
-        self._slow_ms = min(max(SLOW_LEAST_MS, 2 * max(self._slow_ms, self.pause_ms, delay_ms)), SLOW_MOST_MS)
-        self.rest_until(rested_at(now_ms, max(self._slow_ms, retry_after_s * 1000)))
+        """Rests as long as the server asked, or twice as long as before where that is longer."""
+        self._slow_ms = slowed_pause_ms(self._slow_ms, self.pause_ms, delay_ms)
+        self.rest_until(slowed_until_ms(now_ms, self._slow_ms, retry_after_s))
 
     def speed_up(self, now_ms: int) -> None:
         """After an answer, half of the slowness is forgiven."""
-        self._slow_ms //= 2
-        if self._slow_ms >= SLOW_LEAST_MS // 4:
-            self.rest_until(rested_at(now_ms, self._slow_ms))
+        self._slow_ms = forgiven_pause_ms(self._slow_ms)
+        if is_slow(self._slow_ms):
+            self.rest_until(rested_at_ms(now_ms, self._slow_ms))
 
 
 def gather_work(
     urls: list[str], known: dict[str, Known], past: list[Past], config: Fetcher, now_ms: int, *, is_resumed: bool
 ) -> list[HostWork]:
-    """The hosts that have something left to ask, in the list's order, as earlier cycles and attempts leave them."""
+    """The hosts that have something left to ask, in the list's order, as earlier cycles and attempts left them."""
     done = {event.url for event in past if event.is_final}
     servers: dict[str, Server] = {}
     for url in urls:
@@ -175,28 +190,32 @@ def gather_work(
             servers[name] = Server(name, known.get(name, Known()), config)
         if url not in done:
             servers[name].urls.append(url)
-    for event in past:
-        server = servers.get(event.robots_for or server_of(event.url))
-        if server is not None:
-            server.note(event.outcome)
-            if event.robots_for:
-                server.note_robots(event.url, event.outcome, event.block)
+    note_past(servers, past)
     hosts: dict[str, HostWork] = {}
     for server in servers.values():
         if server.has_more:
             name = host_of(server.name)
             host = hosts.setdefault(name, HostWork(name))
             host.add(server)
-            place(host, server, known.get(server.name, Known()), config, now_ms, is_resumed)
+            hold_back(host, server, known.get(server.name, Known()), config, now_ms, is_resumed)
     return list(hosts.values())
 
 
-def place(host: HostWork, server: Server, known: Known, config: Fetcher, now_ms: int, is_resumed: bool) -> None:
-    """Holds the host back for what it was asked last, by an earlier cycle or by an attempt that broke off."""
-    pause_ms = max(round(config.delay_s * 1000), known.delay_ms)
-    host.rest_until(max(known.ready_at_ms, rested_at(min(known.last_request_at_ms, now_ms), pause_ms)))
+def note_past(servers: dict[str, Server], past: list[Past]) -> None:
+    """Brings servers to where earlier attempts left them."""
+    for event in past:
+        server = servers.get(charged_server(server_of(event.url), event.robots_for))
+        if server is not None:
+            server.note(event.outcome)
+            if event.robots_for:
+                server.note_robots(event.url, event.outcome, event.block)
+
+
+def hold_back(host: HostWork, server: Server, known: Known, config: Fetcher, now_ms: int, is_resumed: bool) -> None:
+    """Lets the host rest from its last request, of an earlier cycle or of an interrupted attempt."""
+    host.rest_until(rested_from_earlier_ms(config, known.delay_ms, known.last_request_at_ms, known.ready_at_ms, now_ms))
     if is_resumed:
         if not server.needs_robots:
             host.rest_at_least(server.delay_ms)
-        # Which requests were in flight when the attempt broke off is not on record: every host rests once.
-        host.rest_until(rested_at(now_ms, max(pause_ms, host.pause_ms)))
+        # No record says which requests were in flight when the attempt was interrupted: every host rests once.
+        host.rest_until(rested_from_unknown_ms(config, max(known.delay_ms, host.pause_ms), now_ms))

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 
 from contract.tables import FAILED, REASON_ROBOTS, REFUSED
-from stages.fetcher.outcomes import Ledger
+from stages.fetcher.outcomes import Outcomes
 from stages.fetcher.pre_refusals import explain_refusal
 from stages.fetcher.reasons import FORBIDDEN_ADDRESS
 from stages.fetcher.server_queues import HostWork, Server
@@ -14,19 +14,25 @@ AT_ONCE_MAX = 500  # URLs refused before sockets and signals get their turn
 
 class Settlement:
     def __init__(
-        self, ledger: Ledger, refused: dict[str, str], clock: Callable[[], int], return_home: Callable[[Server], None]
+        self,
+        outcomes: Outcomes,
+        refused: dict[str, str],
+        clock: Callable[[], int],
+        return_home: Callable[[Server], None],
     ):
-        self._ledger = ledger
-        self._refused = refused  # URLs that are not asked for, and why
+        self._outcomes = outcomes
+        self._refused = refused  # URLs that are not asked for -> reason
         self._clock = clock
         self._return_home = return_home  # called for a server whose robots.txt was asked for at another host
 
     def settle(self, server: Server, url: str, outcome: str, reason: str, message: str) -> None:
-        self._ledger.settle(url, outcome, reason, self._clock(), message=message)
+        self._outcomes.settle(url, outcome, reason, self._clock(), message=message)
         server.note(outcome)
 
     def settle_robots(self, server: Server, outcome: str, reason: str, message: str) -> None:
-        self._ledger.settle(server.robots_url, outcome, reason, self._clock(), message=message, robots_for=server.name)
+        self._outcomes.settle(
+            server.robots_url, outcome, reason, self._clock(), message=message, robots_for=server.name
+        )
         server.note(outcome)
         server.note_robots(server.robots_url, outcome, b"")
         if server.is_away:
@@ -42,7 +48,7 @@ class Settlement:
         return False
 
     def refuse(self, host: HostWork) -> None:
-        """Settles the URLs of a host that are not to be asked for, before anybody is asked about it."""
+        """Settles the URLs of a host that are not to be asked for, before its name is looked up."""
         refused = self._refused
         for server in host.servers if refused else ():
             out = [url for url in server.urls if url in refused]
@@ -52,7 +58,7 @@ class Settlement:
                 self.settle(server, url, REFUSED, refused[url], explain_refusal(url, refused[url]))
 
     def give_up(self, host: HostWork, reason: str) -> None:
-        """Settles what was to be asked of a host that has no address to ask."""
+        """Settles the URLs and errands of a host that has no address to ask."""
         while host.errands:
             self.settle_robots(host.errands.popleft(), FAILED, reason, host.why_none)
         for server in list(host.servers):

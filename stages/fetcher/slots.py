@@ -1,11 +1,11 @@
-"""When each address may be asked next: a table of 65,536 moments that outlives cycles and processes.
+"""When each address may be asked next: a table of 65,536 moments that outlasts cycles and processes.
 
 The file `slots` of a crawl folder is an array of little-endian u64, milliseconds since the epoch, indexed by a hash of
-the address (IPv6 by its /64, which is one customer). Two addresses that share a slot only slow each other down, by a delay at most, and
-a file that was lost or damaged costs at most one delay too few: every value is clamped by its reader.
+the address (IPv6 by its /64, which is one customer). Two addresses that share a slot only slow each other down, by one
+delay at most. A lost or damaged file costs at most one delay too few, because readers clamp every value.
 
-While more than one fetcher process may run, each holds a lock on the slot's bytes during a request, of the kind that
-belongs to the open file (OFD, fcntl(2)): it never waits for one, and the kernel frees those of the dead.
+While more than one fetcher process may run, each holds a lock on the slot's bytes during a request. The lock belongs to
+the open file (OFD, fcntl(2)): no process waits for one, and the kernel frees those of dead processes.
 """
 
 import fcntl
@@ -38,7 +38,7 @@ def slot_of(network: bytes) -> int:
 
 
 def clamp(ready_at_ms: int, now_ms: int, delay_max_ms: int) -> int:
-    """A moment further off than the largest delay was written by a wrong clock or by chance: it counts as that delay."""
+    """A moment later than the largest delay allows was written by a wrong clock or by chance: the delay counts."""
     return min(ready_at_ms, now_ms + delay_max_ms)
 
 
@@ -66,7 +66,7 @@ class MemorySlots:
 
 
 class FileSlots:
-    """The table in a file, shared through the page cache; made, or brought to its size, where needed."""
+    """The table in a file, shared through the page cache; created, or brought to its size, if needed."""
 
     def __init__(self, path: Path, *, is_shared: bool = False):
         self.path = path

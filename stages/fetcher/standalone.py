@@ -1,4 +1,4 @@
-"""A list of somebody's own: fetched without a crawl folder, one line a URL on standard output, told in words at the end."""
+"""A standalone list: fetched without a crawl folder, one line per URL on standard output, a summary at the end."""
 
 import fcntl
 import os
@@ -16,7 +16,7 @@ from contract.config import Config, Fetcher, require_contact
 from contract.errors import BadInput, TryLater, Usage
 from contract.stage import expect_ours
 from contract.url import Keys
-from stages.fetcher.fetch_task import Job, Result
+from stages.fetcher.fetch_task import FetchTask, Result
 from stages.fetcher.pre_refusals import refuse_before
 from stages.fetcher.processes import fetch
 from stages.fetcher.reasons import FORBIDDEN_ADDRESS
@@ -27,22 +27,20 @@ from storage.publish import ASIDE, FORMAT, describe, encode_json, make_folder, p
 
 EVERY_S = 0.5  # lines for a program are written together
 INTERRUPTED_S = 1.0  # for lines that are still to be written
-NO_LIMIT_S = 365 * 86_400.0  # a list that nobody waits for in a ring may take its time
-BEGUN_WITH = f"{ASIDE}list"  # which list an unfinished folder belongs to
+NO_LIMIT_S = 365 * 86_400.0  # no other stage waits for a standalone list, so it may take its time
+BEGUN_WITH = f"{ASIDE}list"  # names the list that an unfinished folder belongs to
 
 
-def fetch_own_list(arguments) -> int:
+def fetch_standalone(arguments) -> int:
     if arguments.out is None:
         raise Usage("--out DIR: name the folder for the pages of your list")
     config = load_configuration(arguments)
     expect_ours(arguments.out, [names.PAGES])
     if arguments.list.exists() and not arguments.list.is_file():
-        raise Usage(
-            f"{arguments.list}: expected a file, which a run that goes on can read again; save your list to one"
-        )
+        raise Usage(f"{arguments.list}: expected a file, which a resumed run can read again; save your list to one")
     urls = read_list(arguments.list)
     if not urls:
-        raise BadInput(f"{arguments.list}: expected URLs, one a line, such as https://example.org/; found none")
+        raise BadInput(f"{arguments.list}: expected URLs, one per line, such as https://example.org/; found none")
     require_contact(config.fetcher)
     make_folder(arguments.out)
     lock = hold_folder(arguments.out)
@@ -56,7 +54,7 @@ def fetch_own_list(arguments) -> int:
 
 def fetch_into(arguments, config: Config, urls: list[str]) -> None:
     keys, lines, limited = Keys(0), Lines(config.fetcher.processes > 1), limit_time(config.fetcher, arguments)
-    job = Job(
+    task = FetchTask(
         arguments.out,
         urls,
         {},
@@ -71,7 +69,7 @@ def fetch_into(arguments, config: Config, urls: list[str]) -> None:
     )
     try:
         with publishing(arguments.out, resume=True) as manifest:
-            result = fetch(job)
+            result = fetch(task)
             for url, reason in result.not_reached:
                 lines.print(url, f"not_reached:{reason}" if reason else "not_reached", 0, 0)
             manifest.update(
@@ -89,7 +87,7 @@ def fetch_into(arguments, config: Config, urls: list[str]) -> None:
 
 
 def limit_time(config: Fetcher, arguments) -> Fetcher:
-    """The limit of a cycle is one for a list of one's own only where somebody has set it."""
+    """`cycle_max_s` limits a standalone list only if it was set."""
     is_set = arguments.config is not None or any(
         text.strip().startswith("fetcher.cycle_max_s") for text in arguments.set
     )
@@ -97,7 +95,7 @@ def limit_time(config: Fetcher, arguments) -> Fetcher:
 
 
 def bind_to_list(folder: Path, path: Path) -> None:
-    """Usage where the unfinished folder was begun with another list: it would end there, and the first one could not go on."""
+    """Usage where the unfinished folder was begun with another list, which could then not be resumed."""
     note, found = folder / BEGUN_WITH, describe(path)
     if not note.exists():
         put(note, encode_json({"format": FORMAT, "list": path.name, **found}))
@@ -111,20 +109,27 @@ def bind_to_list(folder: Path, path: Path) -> None:
 
 
 def sum_up(result: Result, config: Fetcher, folder: Path) -> Iterator[str]:
-    """What became of the list, in words."""
+    """The result of the list, in sentences."""
     counts = result.counts
     yield (
-        f"{counts['listed']:,} listed: {counts['answered']:,} answered, {counts['failed']:,} failed, {counts['refused']:,} refused, "
-        f"{counts['not_reached']:,} not reached; pages in {folder / names.PAGES} (bin/show tells)"
+        f"{counts['listed']:,} listed: {counts['answered']:,} answered, {counts['failed']:,} failed, "
+        f"{counts['refused']:,} refused, {counts['not_reached']:,} not reached; "
+        f"pages in {folder / names.PAGES} (bin/show prints them)"
     )
     if late := sum(not reason for _, reason in result.not_reached):
-        yield f"{late:,} were not reached in time (fetcher.cycle_max_s = {config.cycle_max_s:g}), or their server was left alone after failures"
+        yield (
+            f"{late:,} were not reached in time (fetcher.cycle_max_s = {config.cycle_max_s:g}), "
+            "or their server was left alone after failures"
+        )
     if result.errors.get(FORBIDDEN_ADDRESS) and not config.allow_private_addresses:
-        yield "addresses of this machine and of private networks are asked only with --set fetcher.allow_private_addresses=true"
+        yield (
+            "addresses of this machine and of private networks are asked only with "
+            "--set fetcher.allow_private_addresses=true"
+        )
 
 
 def hold_folder(folder: Path) -> int:
-    """The descriptor that keeps a second run out of the folder; TryLater where one is at work."""
+    """The descriptor that keeps a second run out of the folder; TryLater where another run holds it."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -135,7 +140,7 @@ def hold_folder(folder: Path) -> int:
 
 
 class Lines:
-    """One line a URL on standard output, written by a thread: a slow reader holds up no transfer."""
+    """One line per URL on standard output, written by a thread: a slow reader delays no transfer."""
 
     def __init__(self, is_shared: bool):
         self._pending: list[str] = []
@@ -163,7 +168,7 @@ class Lines:
         self._pending = []
 
     def close(self, is_interrupted: bool = False) -> None:
-        """Waits until all is written, for as long as somebody reads; who has interrupted us does not wait for that."""
+        """Waits until all is written, as long as a reader reads; but not for long after an interrupt."""
         if self._pending:
             self._hand_over()
         if self._writer is not None:

@@ -1,4 +1,4 @@
-"""How a run ends before its work does: signals, and the one clock that its moments are told by."""
+"""How a run ends before its work is done: signals, and the one clock of the run."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ def say(text: str) -> None:
 
 
 class Clock:
-    """The time of day in ms; steady even where somebody sets the clock meanwhile."""
+    """The time of day in ms; steady even when the system clock is set meanwhile."""
 
     def __init__(self):
         self._offset_ns = time.time_ns() - time.monotonic_ns()
@@ -28,12 +28,12 @@ class Clock:
 
 
 class Stop:
-    """Whether somebody has asked us to end, and until when what is in flight may go on."""
+    """Whether the run is to end, and until when requests in flight may continue."""
 
     def __init__(self, clock: Clock):
         self._clock = clock
         self._by_ms: int | None = None
-        self.why = "interrupted: run it again to go on"
+        self.why = "interrupted: run it again to resume"
 
     @property
     def is_wanted(self) -> bool:

@@ -1,15 +1,16 @@
-"""What was in flight when the fetcher died, and what follows from it: which URLs are asked last, and which are charged.
+"""What was in flight when the fetcher died, and what follows: which URLs are asked last, and which are charged.
 
 Each process keeps a file `.aside-inflight-AAAAA-NNNNN` (attempt, run) of little-endian u64. The first counts the pages
 that passed: asked, ended and written. The others are the keys of what is in flight, from the start of a request until
-its record is written; 0 is a free slot. The file is written and never synced: it survives the death of the process,
-which is what it is about. A process that ends in order leaves no keys, so keys in a file mean that its process died.
+its record is written; 0 is a free slot. The file is written and never synced: it has to survive only the death of the
+process. A process that ends in order leaves no keys, so keys in a file mean that its process died.
 
-What was in flight at a death is a suspect. Suspects are asked after all others, with nothing else in flight, those first
-that were alone in flight at a death before, once others have passed: so of many pages that kill, each cycle charges one. A fault of the machine must not be charged to a URL: a suspect is charged
-only after it was alone in flight at two deaths, while other pages passed: in the attempt, or in fetchers of other
-blocks that the same run started since this block's fetcher died (the supervisor says so). Where six deaths follow each
-other and nothing passes in between, suspects are not asked any more: they wait for a later cycle, and this one ends.
+What was in flight at a death is a suspect. Suspects are asked after all others, with nothing else in flight. Once
+others have passed, those come first that were alone in flight at an earlier death: so of many pages that kill, each
+cycle charges one. A fault of the machine must not be charged to a URL: a suspect is charged only after it was alone in
+flight at two deaths, while other pages passed. They may pass in the attempt, or in fetchers of other blocks since this
+block's fetcher died in the same run (the supervisor says so). After six deaths in a row without a pass in between,
+suspects are not asked any more: they wait for a later cycle, and this one ends.
 """
 
 import mmap
@@ -37,8 +38,8 @@ from storage.publish import ASIDE
 IN_FLIGHT = f"{ASIDE}inflight-"
 DEATHS_TO_CHARGE = 2
 DIED_TWICE = f"the fetcher died {DEATHS_TO_CHARGE} times while this alone was in flight and others passed"
-FRUITLESS_MAX = 6  # deaths that follow each other while nothing passes: three pages that kill, each asked twice
-FILE_MAX_BYTES = 64 << 20  # far more than any number of transfers needs: what is larger is not ours
+FRUITLESS_MAX = 6  # deaths in a row without a pass: three pages that kill, each asked twice
+FILE_MAX_BYTES = 64 << 20  # far more than any number of transfers needs: a larger file is not ours
 _NAME = re.compile(rf"{re.escape(IN_FLIGHT)}(\d{{5,9}})-(\d{{5,9}})")
 _SLOT = struct.Struct("<Q")
 
@@ -49,13 +50,13 @@ def key_of(text: str) -> int:
 
 
 class InFlight:
-    """What this process has in flight, as the next attempt will find it; a map, for it is written often."""
+    """What this process has in flight, as the next attempt will find it; a mapped file, because it is written often."""
 
     def __init__(self, folder: Path, attempt: int, run: int, most: int):
         path, size_bytes = folder / f"{IN_FLIGHT}{attempt:05d}-{run:05d}", (most + 1) * _SLOT.size
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            os.posix_fallocate(descriptor, 0, size_bytes)  # blocks now, not a bus error later where the disk is full
+            os.posix_fallocate(descriptor, 0, size_bytes)  # allocates blocks now; else a full disk is a bus error later
             self._map = mmap.mmap(descriptor, size_bytes)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(path)) from None
@@ -85,7 +86,7 @@ class InFlight:
             self.remove(draft.exchange)
 
     def clear(self) -> None:
-        """This process ends in order: nothing that is still in flight is a suspect."""
+        """Called when this process ends in order: nothing that is still in flight is a suspect."""
         self._map[_SLOT.size :] = bytes(len(self._map) - _SLOT.size)
 
     def close(self) -> None:
@@ -102,7 +103,7 @@ class Run(NamedTuple):
 
 
 class Suspects(NamedTuple):
-    attempt: int  # that goes on or begins now
+    attempt: int  # that is resumed or begins now
     next_run: int = 0  # in it
     keys: frozenset[int] = frozenset()
     likely: frozenset[int] = frozenset()  # of the keys, those that were alone in flight at a death
@@ -117,16 +118,16 @@ class Suspects(NamedTuple):
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether the attempt must end: the fetcher dies whatever is asked."""
+        """Whether the attempt must end: every request kills the fetcher."""
         return self.fruitless > FRUITLESS_MAX or not self.are_asked and not self.has_passes
 
     def without(self, urls: list[str]) -> list[str]:
-        """The URLs that are no suspects, and do not wait for the robots.txt that is one."""
+        """The URLs that are no suspects, and whose robots.txt is none."""
         return [url for url in urls if not self.keys & {key_of(url), key_of(server_of(url))}] if self.keys else urls
 
 
 def judge(runs: Iterable[Run], attempt: int | None = None, *, others_pass: bool = False) -> Suspects:
-    """Who is a suspect after these runs, for an attempt that goes on, or for a new one; pure."""
+    """The suspects after these runs, for an attempt that is resumed, or for a new one; pure."""
     runs = sorted(runs)
     if attempt is None:
         attempt = max((run.attempt for run in runs), default=0) + 1
@@ -146,7 +147,7 @@ def judge(runs: Iterable[Run], attempt: int | None = None, *, others_pass: bool 
 
 
 def read_suspects(folder: Path, attempt: int | None = None) -> Suspects:
-    """Who is a suspect by what is left in the folder, for an attempt that goes on, or for a new one."""
+    """The suspects by the files in the folder, for an attempt that is resumed, or for a new one."""
     runs = []
     for path in folder.glob(f"{IN_FLIGHT}*"):
         if (found := _NAME.fullmatch(path.name)) and path.is_file() and path.stat().st_size <= FILE_MAX_BYTES:
@@ -157,7 +158,7 @@ def read_suspects(folder: Path, attempt: int | None = None) -> Suspects:
 
 
 def forget_runs(folder: Path, suspects: Suspects) -> None:
-    """Removes what the runs left that began with these suspects: somebody ended them, which makes nobody a suspect."""
+    """Removes the files of the runs that began with these suspects: a signal ended them, which makes no suspects."""
     for path in folder.glob(f"{IN_FLIGHT}{suspects.attempt:05d}-*"):
         if (found := _NAME.fullmatch(path.name)) and int(found[2]) >= suspects.next_run:
             path.unlink()
@@ -173,7 +174,7 @@ class Group(NamedTuple):
 def withhold(hosts: list[HostWork], suspects: Suspects) -> list[Group]:
     """Takes the suspects out of the queues, into groups in the order in which they are to be asked.
 
-    Where robots.txt is the suspect, the server's first URL is asked with care, which has robots.txt asked before it.
+    Where robots.txt is the suspect, the server's first URL is asked with care; robots.txt is asked before it.
     The others follow in the last group, when robots.txt has passed.
     """
     likely, others, released = [], [], []
@@ -187,12 +188,14 @@ def withhold(hosts: list[HostWork], suspects: Suspects) -> list[Group]:
                 is_likely = key_of(url) in suspects.likely or is_suspect and key_of(server.name) in suspects.likely
                 group = released if number and key_of(url) not in suspects.keys else likely if is_likely else others
                 group.append((server, url))
-    first, then = (likely, others) if suspects.has_passes else (others, likely)  # without a pass nobody can be charged
+    first, then = (
+        (likely, others) if suspects.has_passes else (others, likely)
+    )  # without a pass no suspect can be charged
     return [group for group in (Group(first, True), Group(then, True), Group(released, False)) if group.urls]
 
 
 def charge(groups: list[Group], suspects: Suspects, settlement: Settlement) -> list[Group]:
-    """Ends the suspects that earlier deaths show to be the cause; what of the groups is still to be asked."""
+    """Ends the suspects that earlier deaths prove to be the cause; returns what is still to be asked."""
     for group in groups:
         for server, url in group.urls:
             if key_of(server.name) in suspects.charged and server.needs_robots and not server.is_left_alone:

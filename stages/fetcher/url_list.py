@@ -8,7 +8,7 @@ from pathlib import Path
 from contract import names
 from contract.crawl_folder import LATEST_MS
 from contract.errors import Usage
-from contract.retry_after import WAIT_MAX_S
+from contract.pause import believed_ready_at_ms
 from contract.tables import CYCLE_SERVERS, URL_LIST
 from contract.terminal import make_plain
 from contract.url import OTHER_SCHEME, UNPARSABLE, NotCanonical, canonicalise
@@ -17,9 +17,9 @@ from stages.fetcher.server_queues import Known
 from storage.errors import Damaged
 from storage.tables import column, read_some_columns, read_table
 
-# The list's URLs go into requests and WARC headers as they are: nothing in them may end a line.
+# The list's URLs go into requests and WARC headers as they are: no character in them may end a line.
 _SAFE_URL = re.compile(r"https?://[!-~]+/[!-~]*")
-# What a server sent as ETag and Last-Modified goes back to it in a request: one line of ASCII, else it is not used.
+# ETag and Last-Modified of a server go back to it in a request: one line of ASCII, else they are not used.
 _SAFE_VALIDATOR = re.compile(r"[!-~](?:[ -~]{0,998}[!-~])?")
 _DIGEST = re.compile(r"sha1:[A-Z2-7]{32}")
 WHY_NONE = {UNPARSABLE: "none", OTHER_SCHEME: "one of another scheme"}
@@ -40,8 +40,8 @@ def read_scheduled(folder: Path) -> list[str]:
 
 
 def read_known_servers(folder: Path, now_ms: int) -> dict[str, Known]:
-    """What Servidores tells. What has expired by `now_ms`, the plan's now, is left out, and nobody is waited for longer than
-    a server may ask for: then a clock was wrong."""
+    """The servers of Servidores. A robots.txt that has expired by `now_ms`, the plan's now, is left out. A wait longer
+    than a server may ask for is shortened: a wrong clock wrote it."""
     table = read_table(folder / names.SERVERS, CYCLE_SERVERS, ["server", "robots", *_KNOWN_NUMBERS])
     numbers = zip(*(column(table, name).tolist() for name in _KNOWN_NUMBERS))
     known = {}
@@ -52,17 +52,17 @@ def read_known_servers(folder: Path, now_ms: int) -> dict[str, Known]:
             robots_text=robots if expires_at_ms > now_ms else None,
             delay_ms=delay_ms,
             last_request_at_ms=last_request_at_ms,
-            ready_at_ms=min(ready_at_ms, now_ms + WAIT_MAX_S * 1000),
+            ready_at_ms=believed_ready_at_ms(ready_at_ms, now_ms),
             failures=failures,
         )
     return known
 
 
 def read_list(path: Path) -> list[str]:
-    """The URLs of somebody's own list, each once: a text with one a line, or a table like the scheduler's."""
+    """The URLs of a standalone list, each once: a text with one URL per line, or a table like the scheduler's."""
     try:
         if path.suffix == ".parquet":
-            lines = [url.encode("utf-8", "replace") for url in read_own_table(path)["url"]]
+            lines = [url.encode("utf-8", "replace") for url in read_standalone_table(path)["url"]]
         else:
             lines = path.read_bytes().removeprefix(_BYTE_ORDER_MARK).split(b"\n")
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
@@ -71,23 +71,23 @@ def read_list(path: Path) -> list[str]:
 
 
 def read_revisits(path: Path) -> dict[str, Revisit]:
-    """What a list, the scheduler's or somebody's own, tells of the earlier answers of those of its URLs that are to be asked
-    again; by canonical URL, the first row of one counts. A text tells nothing."""
+    """The earlier answers of the URLs that a list, the scheduler's or a standalone one, marks as revisits; by canonical
+    URL, of which the first row counts. A text has none."""
     if path.suffix != ".parquet":
         return {}
-    table = read_own_table(path)
+    table = read_standalone_table(path)
     revisits: dict[str, Revisit] = {}
     for url, is_revisit, *known in zip(table["url"], table["revisit"], *(table[name] for name in _REVISIT_COLUMNS)):
         if is_revisit:
             try:
                 revisits.setdefault(canonicalise(url), to_revisit(*known))
             except NotCanonical:
-                pass  # told when the list was read
+                pass  # reported when the list was read
     return revisits
 
 
-def read_own_table(path: Path) -> dict[str, list]:
-    """The columns of somebody's own table that concern us; one that it has not, or a missing value, counts as empty."""
+def read_standalone_table(path: Path) -> dict[str, list]:
+    """The columns of a standalone table that we need; a missing column or value counts as empty."""
     table = read_some_columns(path, URL_LIST, ["url", "revisit", *_REVISIT_COLUMNS])
     if table.column_names.count("url") != 1:
         raise Damaged(path, f"expected a column `url`, found {table.column_names.count('url') or 'none'}")
@@ -100,7 +100,7 @@ def read_own_table(path: Path) -> dict[str, list]:
 
 
 def to_revisit(etag: str, last_modified: str, payload_digest: str, fetched_at_ms: int) -> Revisit:
-    """The same, but that what cannot be sent or written as it is counts as not known."""
+    """A Revisit in which values that cannot be sent or written as they are count as not known."""
     return Revisit(
         etag if _SAFE_VALIDATOR.fullmatch(etag) else "",
         last_modified if _SAFE_VALIDATOR.fullmatch(last_modified) else "",

@@ -5,10 +5,10 @@
 
 Reads the plan of the cycle and the block's live generation. Writes Lista_de_URLs.parquet, the URLs
 to fetch in their order, and Servidores.parquet, what is known of their servers (robots.txt, delay,
-last request, failures). A list holds at most [scheduler] server_max_urls of one server, none of one
-that is not due yet, because it failed or asked for time, and spreads servers evenly. A rerun writes
-the same bytes, as long as the generation that it reads is kept: that is so for the last cycle of
-each block ([blocks] keep_generations).
+last request, failures). A list has at most [scheduler] server_max_urls URLs per server, and none of a
+server that is not due yet because it failed or asked for time. Servers are spread evenly. A rerun
+writes the same bytes as long as the generation that it reads is kept: for the last cycle of each
+block it is ([blocks] keep_generations).
 
 Example: bin/scheduler --crawl demo/crawl --cycle 7 --out /tmp/list
 """
@@ -39,7 +39,7 @@ NAME = names.SCHEDULER
 
 def main() -> None:
     parser = make_parser(NAME, __doc__)
-    parser.add_argument("--cycle", type=int, metavar="ID", required=True, help="the cycle to write the list of")
+    parser.add_argument("--cycle", type=int, metavar="ID", required=True, help="the cycle whose list is written")
     parser.add_argument("--out", type=Path, metavar="DIR2", help="write to this folder instead of the crawl's")
     arguments = parser.parse_args()
     live_with_supervisor()
@@ -69,9 +69,8 @@ def main() -> None:
                 "inputs": {},
                 "counts": {"listed": len(listed), "servers": len(servers)},
             }
-    print(
-        f"{NAME}: cycle {plan.cycle}, block {plan.block}: {count(len(listed), 'URL')} of {count(len(servers), 'server')}"
-    )
+    totals = f"{count(len(listed), 'URL')} of {count(len(servers), 'server')}"
+    print(f"{NAME}: cycle {plan.cycle}, block {plan.block}: {totals}")
 
 
 def make_list(crawl: Path, plan: Plan, generation: Generation) -> tuple[pa.Table, pa.Table]:
@@ -101,7 +100,7 @@ def make_list(crawl: Path, plan: Plan, generation: Generation) -> tuple[pa.Table
 
 
 def take_along(generation: Generation, chosen: np.ndarray, order: str) -> dict[str, np.ndarray]:
-    """What each page of the list is to hand on to its targets: all that it has of what the list is ordered by."""
+    """What each page of the list gives to its targets: all that it has of what the list is ordered by."""
     return {
         name: generation.rows[name.removesuffix("_taken")][chosen]
         if name == f"{order}_taken"
@@ -117,13 +116,13 @@ def no_revisits(rows: int) -> dict[str, np.ndarray]:
 
 
 def known_servers(crawl: Path, servers: pa.Table) -> pa.Table:
-    """Servidores: what the block knows of these servers, the text of robots.txt put in, and the sitemaps that it names."""
+    """Servidores: what the block knows of these servers, with the text of robots.txt and the sitemaps it names."""
     position = column(servers, "robots_text")
     has = np.flatnonzero(position != NO_TEXT)
     texts = read_blobs(crawl / names.TEXT, names.segment, position[has], column(servers, "robots_length")[has])
     robots: list[bytes | None] = [None] * len(servers)
-    for place, text in zip(has.tolist(), texts):
-        robots[place] = text
+    for row, text in zip(has.tolist(), texts):
+        robots[row] = text
     columns = {
         field.name: servers.column(field.name) for field in CYCLE_SERVERS if field.name not in ("robots", "sitemaps")
     }

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from contract.config import Config
 from contract.generation import BLOCK_SERVERS, Domains, domains_of
-from contract.retry_after import WAIT_MAX_S
+from contract.pause import believed_ready_at_all_ms, due_at_all_ms
 from contract.tables import COLLECTED_STATE, LAST_FAILURE, PRESCHEDULED, STATES, WAITING
 from contract.url import servers_of
 from storage.arrays import encode
@@ -17,11 +17,6 @@ from storage.compiled import compiled
 from storage.errors import Damaged
 from storage.tables import column
 from storage.text_segments import NO_TEXT, data_of
-
-PAUSE_WITHIN_CYCLE_MS = 10_000  # the fetcher waits for a shorter pause; a server with a longer one is not listed
-# How long after its plan an interrupted and resumed cycle may end. A server may then ask for a time that is as much
-# later than one day after the plan; a still later time is the work of a wrong clock.
-CYCLE_MAX_MS = 7 * 86_400_000
 
 # Columns of Servidores that are taken over as they are.
 OBSERVED = (
@@ -145,10 +140,8 @@ def count_states(server_index, state, counts):
 def judge(servers: dict[str, np.ndarray], now_ms: int, config: Config) -> None:
     """Sets when servers are due that fail, want long pauses or asked for time, and which are given up."""
     over = servers["failures"].astype(np.int64) - config.fetcher.server_failures_max
-    waits_ms = config.verifier.server_backoff_s * 1000 * np.exp2(np.clip(over, 0, 30))
     servers["given_up"] = over >= config.verifier.server_backoffs_max
-    due = servers["last_request_at_ms"] + np.minimum(waits_ms, 1 << 52).astype(np.int64)
-    pause_ms = np.maximum(servers["delay_ms"].astype(np.int64), round(config.fetcher.delay_s * 1000))
-    rested = np.where(pause_ms > PAUSE_WITHIN_CYCLE_MS, servers["last_request_at_ms"] + pause_ms, 0)
-    servers["ready_at_ms"] = np.minimum(servers["ready_at_ms"], now_ms + CYCLE_MAX_MS + WAIT_MAX_S * 1000)
-    servers["due_at_ms"] = np.maximum(np.where(over >= 0, np.maximum(due, rested), rested), servers["ready_at_ms"])
+    servers["ready_at_ms"] = believed_ready_at_all_ms(servers["ready_at_ms"], now_ms)
+    servers["due_at_ms"] = due_at_all_ms(
+        config, servers["delay_ms"], servers["last_request_at_ms"], servers["ready_at_ms"], over
+    )

@@ -12,7 +12,7 @@ from contract import names
 from contract.crawl_folder import create
 from contract.log import ABANDON, CRAWL, replay
 from contract.tables import FAILURES
-from contract.warc import ANSWERS, ROBOTS, PageReader
+from contract.warc import ANSWERS, ROBOTS_FOR, PageReader
 from storage.errors import Damaged
 from storage.tables import read_table
 from supervise.demo import SETTINGS
@@ -133,7 +133,7 @@ def test_drop_open_charges_nobody_and_keeps_pages(crawl, tmp_path):
 
 def has_page(path) -> bool:
     try:
-        return any(record.type in ANSWERS and not record.get(ROBOTS) for record in PageReader(path).records())
+        return any(record.type in ANSWERS and not record.get(ROBOTS_FOR) for record in PageReader(path).records())
     except Damaged:
         return False  # it is being written
 

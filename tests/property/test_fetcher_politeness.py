@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.config import DELAY_SCOPES, Fetcher
+from contract.pause import SLOW_LEAST_MS, SLOW_MOST_MS
 from stages.fetcher.politeness import Host, Politeness
-from stages.fetcher.server_queues import SLOW_LEAST_MS, SLOW_MOST_MS, HostWork
+from stages.fetcher.server_queues import HostWork
 from stages.fetcher.slots import MemorySlots
 
 hosts = st.lists(

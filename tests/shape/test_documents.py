@@ -9,7 +9,7 @@ import pytest
 
 from contract import config, errors, log, names, tables
 from contract import generation as generation_format
-from contract.warc import FINAL, OUTCOME, REASON, ROBOTS, TIMES
+from contract.warc import FINAL, OUTCOME, REASON, ROBOTS_FOR, TIMES
 from stages.fetcher import reasons
 from tests.shape import configuration_page
 
@@ -42,7 +42,7 @@ def test_every_column_of_a_generation_is_documented():
 def test_every_file_name_is_documented():
     files = [value for name, value in vars(names).items() if name.isupper() and isinstance(value, str)]
     assert [name for name in files if name.removesuffix(".parquet") not in FORMATS] == []
-    assert [header for header in (FINAL, OUTCOME, REASON, ROBOTS, TIMES) if header not in FORMATS] == []
+    assert [header for header in (FINAL, OUTCOME, REASON, ROBOTS_FOR, TIMES) if header not in FORMATS] == []
     assert [kind for kind in log.KINDS if f"`{kind}`" not in FORMATS] == []
 
 

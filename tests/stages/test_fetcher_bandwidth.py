@@ -154,5 +154,5 @@ def test_a_signal_ends_a_throttled_run_in_time(tmp_path):
         before_s = time.monotonic()
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=PATIENCE_S)
-        assert process.returncode == 75 and "interrupted: run it again to go on" in err
+        assert process.returncode == 75 and "interrupted: run it again to resume" in err
         assert time.monotonic() - before_s < 6.0, "3 s of grace, and what ending takes"

@@ -104,7 +104,7 @@ def test_samples_are_bounded(trained, monkeypatch):
     pages = list(look_at_pages(trained))
     monkeypatch.setattr(dictionary, "SAMPLES_MAX_BYTES", 20_000)
     assert sum(map(len, read_samples(take_in_turn(pages)))) <= 20_000
-    monkeypatch.setattr(dictionary, "LOOKED_AT_MAX", 100)
+    monkeypatch.setattr(dictionary, "READ_MAX", 100)
     assert len(list(look_at_pages(trained))) < 100
 
 

@@ -70,11 +70,11 @@ def test_an_exchange_is_a_request_and_its_response_next_to_each_other(tmp_path):
     robots, page = exchanges[1], exchanges[3]
     assert page == record and page.get("WARC-Concurrent-To") == exchanges[2].get("WARC-Record-ID")
     assert (
-        robots.get(warc.ROBOTS) == server_of(page.url)
+        robots.get(warc.ROBOTS_FOR) == server_of(page.url)
         and not robots.get(warc.FINAL)
         and outcome_of(robots) == ("answered", "")
     )
-    assert page.get(warc.FINAL) == "yes" and not page.get(warc.ROBOTS)
+    assert page.get(warc.FINAL) == "yes" and not page.get(warc.ROBOTS_FOR)
     assert page.block == ok(b"<p>", "X-A: 1")
     assert page.get("WARC-Payload-Digest") == warc.sha1_digest(b"<p>")
     assert page.get("WARC-IP-Address") == "127.0.0.1" and warc.parse_date(page.get("WARC-Date")) > 0
@@ -203,7 +203,7 @@ def test_tls_is_verified_and_its_request_is_stored(tmp_path, tls_context):
     failed = next(record for record in records if record.url == wrong + "robots.txt")
     assert (
         outcome_of(failed) == ("failed", "tls")
-        and failed.get(warc.ROBOTS) == wrong.removesuffix("/")
+        and failed.get(warc.ROBOTS_FOR) == wrong.removesuffix("/")
         and not failed.get(warc.FINAL)
     )
 

@@ -258,7 +258,7 @@ def test_a_list_of_one_s_own_has_a_time_limit_only_where_it_is_set(tmp_path):
     )
     (tmp_path / "urls.txt").write_text("# nothing\n")
     done = run_here(tmp_path / "urls.txt", "--out", tmp_path / "out", *override())
-    assert done.returncode == 65 and "expected URLs, one a line" in done.stderr
+    assert done.returncode == 65 and "expected URLs, one per line" in done.stderr
 
 
 def test_private_addresses_are_told_how_to_be_allowed(tmp_path):

@@ -11,10 +11,11 @@ from itertools import pairwise
 import pytest
 
 from contract import warc
+from contract.pause import SLOW_LEAST_MS, SLOW_MOST_MS
 from stages.fetcher.bodies import Bodies
 from stages.fetcher.exchange import Exchange, Limits, Origin
 from stages.fetcher.resume import read_history
-from stages.fetcher.server_queues import SLOW_LEAST_MS, SLOW_MOST_MS, HostWork
+from stages.fetcher.server_queues import HostWork
 from tests.fetcher_lab import (
     NO_ROBOTS,
     PATIENCE_S,

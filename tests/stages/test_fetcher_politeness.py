@@ -9,9 +9,10 @@ import pytest
 
 from contract.config import Fetcher
 from contract.errors import BadConfiguration
+from contract.pause import rested_at_ms
 from stages.fetcher.addresses import Gate, is_global
 from stages.fetcher.hosts_file import read_hosts_file
-from stages.fetcher.politeness import Host, Politeness, rested_at
+from stages.fetcher.politeness import Host, Politeness
 from stages.fetcher.resolver import Resolver
 from stages.fetcher.server_queues import Known
 from stages.fetcher.slots import FILE_BYTES, FileSlots, MemorySlots, clamp, network_of, slot_of
@@ -68,7 +69,7 @@ def test_a_slow_host_holds_up_neither_its_neighbours_nor_others():
     politeness.end(slow, 0, 0, has_more=True)
     assert politeness.take(DELAY_MS + 1) is neighbour
     politeness.end(neighbour, 2000, 0, has_more=False)
-    assert politeness.next_at() == rested_at(0, 60_000)
+    assert politeness.next_at() == rested_at_ms(0, 60_000)
 
 
 def test_a_host_that_was_not_asked_does_not_rest():
@@ -135,7 +136,7 @@ def test_addresses_that_share_a_slot_do_not_wait_for_each_other():
     politeness.admit(Host("other"), second, "d", 0)
     assert politeness.take(0).name == "silent" and (other := politeness.take(0)).name == "other"
     politeness.end(other, 100, 0, has_more=True)
-    assert politeness.next_at() == rested_at(100, DELAY_MS)
+    assert politeness.next_at() == rested_at_ms(100, DELAY_MS)
 
 
 @pytest.mark.parametrize(

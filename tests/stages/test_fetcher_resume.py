@@ -267,7 +267,7 @@ def test_a_signal_ends_in_order_and_a_second_one_at_once(tmp_path):
             out_text, err_text = process.communicate(timeout=PATIENCE_S)
             assert process.returncode == 75 and not (out / names.MANIFEST).exists()
             if number == signal.SIGTERM:
-                assert "interrupted: run it again to go on" in err_text
+                assert "interrupted: run it again to resume" in err_text
                 assert out_text.splitlines()[-1].startswith("200 "), "the one in flight is kept"
         stopper.release.set()
 

@@ -98,7 +98,7 @@ def test_where_robots_cannot_be_had_nothing_is_asked(tmp_path, robots):
     assert result.counts["not_reached"] == 2 and len(result.not_reached) == 2
     record = records_in(tmp_path / "out")[-1]
     assert (
-        record.get(warc.ROBOTS) == server_of(record.url)
+        record.get(warc.ROBOTS_FOR) == server_of(record.url)
         and record.get(warc.OUTCOME) == "failed"
         and not record.get(warc.FINAL)
     )
@@ -146,7 +146,7 @@ def test_a_redirect_to_another_server_is_followed_there_politely(tmp_path):
     rules = [
         record for record in records_in(tmp_path / "out") if record.url.endswith("/rules") and record.type == "response"
     ]
-    assert sorted(record.get(warc.ROBOTS) for record in rules) == [
+    assert sorted(record.get(warc.ROBOTS_FOR) for record in rules) == [
         f"http://{name}:{server.port}" for name in ("a.test", "c.test")
     ]
     again = fetch(tmp_path / "out", urls, hosts)  # nothing is left, whoever's rules lie where
@@ -222,7 +222,7 @@ def test_a_name_that_does_not_exist(tmp_path):
     result = fetch(tmp_path / "out", ["http://nowhere.test/a", "http://nowhere.test/b"], {})
     record = records_in(tmp_path / "out")[-1]
     assert record.url == "http://nowhere.test/robots.txt" and outcome_of(record) == ("failed", "dns")
-    assert record.get(warc.ROBOTS) == "http://nowhere.test" and not record.get(warc.FINAL)
+    assert record.get(warc.ROBOTS_FOR) == "http://nowhere.test" and not record.get(warc.FINAL)
     assert result.counts["not_reached"] == 2 and result.counts["requests"] == 0
 
 

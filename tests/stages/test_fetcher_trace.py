@@ -133,13 +133,13 @@ def test_robots_is_followed_to_another_host(tmp_path):
         (b"HTTP/1.1 301 Moved\r\nLocation: mailto:a@b\r\nContent-Length: 0\r\n\r\n", "leads nowhere", 0),
         (
             b"HTTP/1.1 500 Broken\r\nContent-Length: 0\r\n\r\n",
-            "cannot be had: nothing of this server may be asked",
+            "cannot be fetched: nothing of this server may be asked",
             EX_TEMPFAIL,
         ),
-        (b"", "cannot be had: nothing of this server may be asked", EX_TEMPFAIL),
+        (b"", "cannot be fetched: nothing of this server may be asked", EX_TEMPFAIL),
         (
             b"HTTP/1.1 200 OK\r\nContent-Length: nonsense\r\n\r\n",
-            "cannot be had: nothing of this server may be asked",
+            "cannot be fetched: nothing of this server may be asked",
             EX_DATAERR,
         ),
     ],

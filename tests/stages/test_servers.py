@@ -10,8 +10,9 @@ from contract import names
 from contract.config import Config, Fetcher, Verifier
 from contract.generation import open_generation
 from contract.log import CRAWL
+from contract.pause import CYCLE_MAX_MS
 from contract.tables import CYCLE_SERVERS, FAILED
-from stages.verifier.server_table import CYCLE_MAX_MS, judge
+from stages.verifier.server_table import judge
 from storage.tables import read_table
 from supervise.turns import Sleep, Turn, next_turn
 from tests.small_crawl import NOW_MS, Page, SmallCrawl

@@ -175,7 +175,7 @@ def test_robots_names_the_server_that_the_rules_are_for(tmp_path):
     record = write_one(tmp_path, exchanged("https://other.test/robots.txt", robots_for=SERVER))
     (past,) = read_history(tmp_path).past
     assert (
-        record.get(warc.ROBOTS) == past.robots_for == SERVER
+        record.get(warc.ROBOTS_FOR) == past.robots_for == SERVER
         and record.url == past.url == "https://other.test/robots.txt"
     )
     assert past.is_robots and not past.is_final and past.block == record.block

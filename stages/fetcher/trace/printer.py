@@ -1,6 +1,7 @@
-"""What a trace prints: headings, facts in two columns and bytes of either side, none of which can write to the terminal.
+"""How a trace prints: headings, facts in two columns, and the bytes that both sides sent.
 
-Everything goes through make_plain(): a server's escape sequences, line ends and marks of direction become visible text.
+Everything goes through make_plain(), so no server can control the terminal: its escape sequences, line ends and marks
+of direction become visible text.
 """
 
 import os
@@ -18,30 +19,30 @@ def shorten(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]} ... ({len(text) - most:,} more characters)"
 
 
-def tell_bytes(size: int) -> str:
+def describe_bytes(size: int) -> str:
     return f"{size:,} byte{'s' * (size != 1)}"
 
 
-def tell_seconds(ms: float) -> str:
+def describe_seconds(ms: float) -> str:
     return f"{ms / 1000:,.3f} s"
 
 
-class Account:
+class Printer:
     def __init__(self, stream: TextIO):
         self._stream = beneath(stream)
         self._is_coloured = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         self._is_begun = False
 
     def begin(self, title: str) -> None:
-        """A heading; what came before is a section of its own."""
+        """Prints a heading, with an empty line before it if a section precedes it."""
         self._print(("\n" if self._is_begun else "") + self._paint(make_plain(title), BOLD))
         self._is_begun = True
 
-    def tell(self, name: str, what: str | bytes, colour: str = "") -> None:
+    def print_fact(self, name: str, what: str | bytes, colour: str = "") -> None:
         self._print(f"  {name:<{NAME_WIDTH}}{self._paint(shorten(make_plain(what), LINE_MAX_CHARACTERS), colour)}")
 
     def quote(self, mark: str, data: bytes, *, is_whole: bool = False, lines_max: int = LINES_MAX) -> None:
-        """Lines of bytes, each behind a mark; unless they are wanted whole, only as many and as long as a person reads."""
+        """Prints lines of bytes, each after a mark; unless `is_whole`, only as many and as long as a person reads."""
         lines = bytes(data).split(b"\n")
         if not lines[-1]:
             lines.pop()
@@ -57,4 +58,4 @@ class Account:
     def _print(self, line: str) -> None:
         encoding = self._stream.encoding or "utf-8"
         self._stream.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
-        self._stream.flush()  # so that who waits sees why
+        self._stream.flush()  # so that a waiting reader sees why

@@ -1,8 +1,8 @@
-"""One URL traced: looked up, judged, waited for and asked as in a crawl, with every step told; nothing is stored.
+"""Traces one URL: looks it up, judges it, waits and asks as in a crawl, and prints every step. Nothing is stored.
 
-Resolver, Gate, Server, Politeness, Engine and Exchange decide, as in `download.py`; here they are called one after
-another for one URL and asked what they did. What differs: nothing is known from before, no connection is kept, and a
-failure is not tried again.
+Resolver, Gate, Server, Politeness, Engine and Exchange decide, as in `download.py`. Here they are called one after
+another for one URL, and what they did is printed. Unlike in a crawl, nothing is known from before, no connection is
+kept, and a failure is not tried again.
 """
 
 import io
@@ -30,9 +30,9 @@ from stages.fetcher.resolver import Resolver
 from stages.fetcher.server_queues import HostWork, Known, Server
 from stages.fetcher.slots import MemorySlots, network_of
 from stages.fetcher.stopping import Clock
-from stages.fetcher.trace.decisions import tell_addresses, tell_meaning, tell_pauses, tell_rules
-from stages.fetcher.trace.printer import GREEN, RED, YELLOW, Account, tell_seconds
-from stages.fetcher.trace.transcript import Wire, tell_answer
+from stages.fetcher.trace.decisions import print_addresses, print_meaning, print_pauses, print_rules
+from stages.fetcher.trace.printer import GREEN, RED, YELLOW, Printer, describe_seconds
+from stages.fetcher.trace.transcript import Transcript, print_exchange
 
 NOT_REACHED = "not_reached"  # no record is written: a later cycle asks
 WAIT_S = 1.0  # for the engine, which wakes by itself
@@ -43,7 +43,7 @@ WHY_NONE = {
 
 
 class WatchedGate(Gate):
-    """The judge of addresses, with its verdicts on record."""
+    """The judge of addresses; keeps its verdicts."""
 
     def __init__(self, allow_private: bool):
         super().__init__(allow_private)
@@ -55,24 +55,24 @@ class WatchedGate(Gate):
 
 
 class Settled(Exception):
-    """What becomes of the URL is known before it is asked for."""
+    """The outcome of the URL is known before it is asked for."""
 
     def __init__(self, outcome: str, reason: str = "", message: str = ""):
         self.outcome, self.reason, self.message = outcome, reason, message
 
 
 def trace(text: str, config: Config) -> int:
-    """Prints what becomes of a URL, and why; the exit code."""
+    """Prints the outcome of a URL and every decision before it; returns the exit code."""
     require_contact(config.fetcher)
-    account = Account(sys.stdout or io.StringIO())
-    account.begin("URL")
-    account.tell("as given", text)
+    printer = Printer(sys.stdout or io.StringIO())
+    printer.begin("URL")
+    printer.print_fact("as given", text)
     try:
         url = canonicalise(text)
     except NotCanonical as error:
-        account.tell("canonical", f"none, {error.reason}: {WHY_NONE[error.reason]}", RED)
+        printer.print_fact("canonical", f"none, {error.reason}: {WHY_NONE[error.reason]}", RED)
         return EX_USAGE
-    run = Trace(url, config, account)
+    run = Trace(url, config, printer)
     try:
         return trio.run(run.run)
     finally:
@@ -80,10 +80,10 @@ def trace(text: str, config: Config) -> int:
 
 
 class Trace:
-    def __init__(self, url: str, config: Config, account: Account):
+    def __init__(self, url: str, config: Config, printer: Printer):
         self._url = url
         self._scope, self._config = config.scope, config.fetcher
-        self._account = account
+        self._printer = printer
         self._keys = Keys(0)
         self._agent = user_agent(self._config)
         self._clock = Clock()
@@ -92,9 +92,9 @@ class Trace:
         self._resolver = Resolver(self._config, self._gate)
         self._politeness = Politeness(MemorySlots(), self._config)
         self._bodies = Bodies(Path(tempfile.gettempdir()), self._config.bodies_memory_max_bytes)
-        self._wire = Wire(self._config.header_max_bytes)
+        self._transcript = Transcript(self._config.header_max_bytes)
         self._ended: list[Exchange] = []
-        self._engine = Engine(self._config, 1, self._gate.lets_text, self._ended.append, self._wire.take)
+        self._engine = Engine(self._config, 1, self._gate.lets_text, self._ended.append, self._transcript.take)
         self._page_limits, self._robots_limits = limits_of(self._config)
         self._hosts: dict[str, HostWork] = {}
         self._home = self._host_of(url)
@@ -106,37 +106,37 @@ class Trace:
     def close(self) -> None:
         self._engine.close()
 
-    # An interrupt is raised where the trace waits, never inside of libcurl's callbacks.
+    # An interrupt is raised where the trace waits, never inside libcurl's callbacks.
     @trio.lowlevel.enable_ki_protection
     async def run(self) -> int:
         try:
-            self._tell_url()
+            self._print_url()
             await self._learn_rules()
             self._obey_rules()
-            self._account.begin("pause")
+            self._printer.begin("pause")
             self._home.obey_late(self._server.delay_ms)
-            tell_pauses(self._account, self._config, self._home, self._last)
+            print_pauses(self._printer, self._config, self._home, self._last)
             await self._await_turn(self._home)
-            self._account.begin(f"page {self._url}")
+            self._printer.begin(f"page {self._url}")
             exchange = await self._ask(self._home, self._url, self._page_limits)
         except Settled as settled:
-            return self._tell_end(settled.outcome, settled.reason, settled.message)
-        self._tell_page(exchange)
+            return self._print_end(settled.outcome, settled.reason, settled.message)
+        self._print_page(exchange)
         status = exchange.status if exchange.has_answer else 0
-        return self._tell_end(exchange.outcome, exchange.reason, exchange.message, status)
+        return self._print_end(exchange.outcome, exchange.reason, exchange.message, status)
 
     def _host_of(self, url: str) -> HostWork:
         name = host_of(server_of(url))
         return self._hosts.setdefault(name, HostWork(name))
 
-    def _tell_url(self) -> None:
-        tell = self._account.tell
-        tell("canonical", self._url)
-        tell("server", self._server.name)
-        tell("host", self._home.name)
-        tell("domain", self._keys.domain(self._home.name))
+    def _print_url(self) -> None:
+        print_fact = self._printer.print_fact
+        print_fact("canonical", self._url)
+        print_fact("server", self._server.name)
+        print_fact("host", self._home.name)
+        print_fact("domain", self._keys.domain(self._home.name))
         reason = refuse_before([self._url], self._scope, self._keys).get(self._url, "")
-        tell("scope", f"refused by scope.{reason}" if reason else "does not refuse it", RED if reason else "")
+        print_fact("scope", f"refused by scope.{reason}" if reason else "does not refuse it", RED if reason else "")
         if reason:
             raise Settled(REFUSED, reason, explain_refusal(self._url, reason))
 
@@ -145,26 +145,26 @@ class Trace:
         now_ms = self._clock.now_ms()
         if host.addresses and host.expires_at_ms > now_ms:
             return
-        self._account.begin(f"name {host.name}")
-        self._account.tell("asked", self._resolver.tell_source(host.name))
+        self._printer.begin(f"name {host.name}")
+        self._printer.print_fact("asked", self._resolver.describe_source(host.name))
         self._gate.verdicts.clear()
         found = await self._resolver.resolve(host.name, now_ms)
         host.dns_ms = self._clock.now_ms() - now_ms
         host.addresses, host.expires_at_ms = list(found.addresses), found.expires_at_ms
-        tell_addresses(self._account, found, self._gate.verdicts, now_ms, host.dns_ms)
+        print_addresses(self._printer, found, self._gate.verdicts, now_ms, host.dns_ms)
         if not found.addresses:
             if host is self._home and found.reason == FORBIDDEN_ADDRESS:
                 raise Settled(REFUSED, found.reason, found.message)
             raise Settled(NOT_REACHED if self._server.needs_robots else FAILED, found.reason, found.message)
 
     async def _learn_rules(self) -> None:
-        """Asks for robots.txt until its rules are known; Settled where they cannot be had."""
+        """Asks for robots.txt until its rules are known; Settled where they cannot be fetched."""
         server, hops = self._server, 0
         while server.needs_robots:
             url = server.robots_url
             host = self._host_of(url)
             await self._look_up(host)
-            self._account.begin(
+            self._printer.begin(
                 f"robots.txt {url}" + (f" (redirect {hops} of at most {robots.REDIRECTS_MAX})" if hops else "")
             )
             await self._await_turn(host)
@@ -172,7 +172,7 @@ class Trace:
             block = exchange.response_head() + exchange.body.whole() if exchange.has_answer else b""
             exchange.body.release()
             server.note_robots(url, exchange.outcome, block)
-            tell_meaning(self._account, server, exchange)
+            print_meaning(self._printer, server, exchange)
             if server.is_left_alone:
                 raise Settled(NOT_REACHED, exchange.reason, exchange.message)
             if not server.needs_robots:
@@ -181,10 +181,10 @@ class Trace:
             hops += 1
 
     def _obey_rules(self) -> None:
-        self._account.begin("rules")
-        tell_rules(self._account, self._server.rules, self._url)
+        self._printer.begin("rules")
+        print_rules(self._printer, self._server.rules, self._url)
         forbidden = self._server.pop_forbidden()
-        self._account.tell("verdict", "forbidden" if forbidden else "allowed", RED if forbidden else GREEN)
+        self._printer.print_fact("verdict", "forbidden" if forbidden else "allowed", RED if forbidden else GREEN)
         if forbidden:
             raise Settled(REFUSED, REASON_ROBOTS, forbidden[1])
 
@@ -195,12 +195,14 @@ class Trace:
             self._politeness.admit(host, network_of(host.address), self._keys.domain(host.name), now_ms)
             wait_ms = max(0, host.due_at_ms - now_ms)
             if host.due_at_ms >= self._ends_at_ms:
-                self._account.tell(
-                    "waits", f"not: {tell_seconds(wait_ms)} are more than fetcher.cycle_max_s leaves", RED
+                self._printer.print_fact(
+                    "waits", f"not: {describe_seconds(wait_ms)} are more than fetcher.cycle_max_s leaves", RED
                 )
                 raise Settled(NOT_REACHED)
             if wait_ms or not self._server.needs_robots:
-                self._account.tell("waits", f"{tell_seconds(wait_ms)}, the rest of it{' ...' if wait_ms else ''}")
+                self._printer.print_fact(
+                    "waits", f"{describe_seconds(wait_ms)}, the rest of it{' ...' if wait_ms else ''}"
+                )
             while self._politeness.take(now_ms := self._clock.now_ms()) is None:
                 await trio.sleep(max(0, self._politeness.next_at() - now_ms) / 1000)
             if host.expires_at_ms > now_ms:
@@ -214,35 +216,32 @@ class Trace:
         )
         exchange.started_at_ms = self._clock.now_ms()
         exchange.times_ms["dns"], host.dns_ms = host.dns_ms, 0
-        self._wire.clear()
+        self._transcript.clear()
         self._engine.start(exchange)
         while not self._ended:
             await self._engine.wait(WAIT_S)
         self._ended.clear()
-        tell_answer(self._account, self._wire, exchange, limits.body_max_bytes)
+        print_exchange(self._printer, self._transcript, exchange, limits.body_max_bytes)
         if retry_after_s := exchange.retry_after_s(self._clock.now_ms()):
-            self._account.tell("Retry-After", f"asks to be left alone for {retry_after_s:,} s")
+            self._printer.print_fact("Retry-After", f"asks to be left alone for {retry_after_s:,} s")
         if host is self._home:
             self._last = exchange
         return exchange
 
     def _rest(self, host: HostWork, exchange: Exchange) -> None:
-        """The rests that begin after a request, as in a crawl."""
+        """Begins the rests after a request, as in a crawl."""
         now_ms = self._clock.now_ms()
-        if exchange.status in (429, 503):
-            host.slow_down(now_ms, exchange.retry_after_s(now_ms), round(self._config.delay_s * 1000))
-        elif exchange.outcome == ANSWERED:
-            host.speed_up(now_ms)
+        host.note_end(exchange, now_ms, self._config)
         host.rested_since_ms = now_ms
         self._politeness.end(host, now_ms, exchange.times_ms["total"], has_more=False)
 
-    def _tell_page(self, exchange: Exchange) -> None:
+    def _print_page(self, exchange: Exchange) -> None:
         self._rest(self._home, exchange)
         rest_ms = max(0, self._home.ready_at_ms - self._clock.now_ms())
-        self._account.tell("rests", f"{tell_seconds(rest_ms)} before a crawl would ask this host again")
+        self._printer.print_fact("rests", f"{describe_seconds(rest_ms)} before a crawl would ask this host again")
         if exchange.status in robots.REDIRECTS:
             target = robots.find_target(exchange.url, exchange.header(b"location"))
-            self._account.tell(
+            self._printer.print_fact(
                 "leads to",
                 f"{target}, which is not followed; to trace it: bin/fetcher --trace {shlex.quote(target)}"
                 if target
@@ -250,25 +249,25 @@ class Trace:
             )
         exchange.body.release()
 
-    def _tell_end(self, outcome: str, reason: str, message: str, status: int = 0) -> int:
-        tell = self._account.tell
-        self._account.begin("outcome")
-        tell("outcome", outcome, {ANSWERED: GREEN, REFUSED: YELLOW}.get(outcome, RED))
+    def _print_end(self, outcome: str, reason: str, message: str, status: int = 0) -> int:
+        print_fact = self._printer.print_fact
+        self._printer.begin("outcome")
+        print_fact("outcome", outcome, {ANSWERED: GREEN, REFUSED: YELLOW}.get(outcome, RED))
         if status:
-            tell("status", str(status))
+            print_fact("status", str(status))
         if reason:
-            tell("reason", reason)
+            print_fact("reason", reason)
         if message:
-            tell("message", message)
+            print_fact("message", message)
         if outcome == NOT_REACHED:
-            tell("record", "none: the URL stays waiting, for it was never asked for")
+            print_fact("record", "none: the URL stays waiting, for it was never asked for")
         if outcome not in (FAILED, NOT_REACHED):
             return EX_OK
         if reason and reason not in TEMPORARY:
-            tell("may pass", "not soon: this cycle would not ask again")
+            print_fact("may pass", "not soon: this cycle would not ask again")
             return EX_DATAERR
         retries_max = self._config.retries_max if outcome == FAILED else 0
-        tell(
+        print_fact(
             "may pass",
             "yes" + (f": this cycle would ask again, fetcher.retries_max = {retries_max}" if retries_max else ""),
         )

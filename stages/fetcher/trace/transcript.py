@@ -1,4 +1,4 @@
-"""What went over the wire in one exchange, as libcurl tells it, and how a trace tells it on."""
+"""What both sides sent in one exchange, as libcurl reports it, and how a trace prints it."""
 
 import re
 
@@ -10,7 +10,7 @@ from contract.warc import parse_response
 from stages.fetcher.engine import NOTE, RECEIVED, SENT
 from stages.fetcher.exchange import LENGTH, Exchange
 from stages.fetcher.reasons import HTTP_5XX, HTTP_429
-from stages.fetcher.trace.printer import RED, Account, tell_bytes
+from stages.fetcher.trace.printer import RED, Printer, describe_bytes
 
 NOTES_MAX = 100  # a transfer makes some thirty
 SHOWN_LINES, SHOWN_BYTES = 10, 4 << 10  # of a body
@@ -26,7 +26,7 @@ DULL = ("closing connection", "shutting down connection", "Connection #")
 TEXT = re.compile(r"text/|application/(?:.*\+)?(?:json|xml|javascript)\b|image/svg", re.IGNORECASE)
 
 
-class Wire:
+class Transcript:
     def __init__(self, received_max_bytes: int):
         self._received_max_bytes = received_max_bytes
         self.clear()
@@ -47,50 +47,55 @@ class Wire:
                 self.notes.append(note)
 
     def find(self, begin: str) -> str:
-        """What follows these words in libcurl's own, or nothing."""
+        """What follows these words in a note of libcurl, or nothing."""
         return next((note[len(begin) :] for note in self.notes if note.startswith(begin)), "")
 
 
-def tell_answer(account: Account, wire: Wire, exchange: Exchange, body_max_bytes: int) -> None:
-    """One exchange that has ended: connection, both heads, body and times."""
-    account.tell(
+def print_exchange(printer: Printer, transcript: Transcript, exchange: Exchange, body_max_bytes: int) -> None:
+    """Prints an exchange that has ended: connection, both heads, body and times."""
+    printer.print_fact(
         "connection",
-        f"{exchange.address} port {port_of(exchange.origin.server)}, {'TLS' if exchange.origin.is_tls else 'in the clear'}",
+        f"{exchange.address} port {port_of(exchange.origin.server)}, "
+        + ("TLS" if exchange.origin.is_tls else "in the clear"),
     )
     for name, begin in FACTS:
-        if fact := wire.find(begin):
-            account.tell(name, fact)
-    account.quote(">", wire.sent, is_whole=True)
-    account.quote("<", wire.received)
+        if fact := transcript.find(begin):
+            printer.print_fact(name, fact)
+    printer.quote(">", transcript.sent, is_whole=True)
+    printer.quote("<", transcript.received)
     if exchange.has_answer:
-        tell_body(account, exchange, body_max_bytes)
-    elif not wire.received:
-        account.tell("answer", "none")
+        print_body(printer, exchange, body_max_bytes)
+    elif not transcript.received:
+        printer.print_fact("answer", "none")
     if exchange.truncated:
-        why = f"it is longer than {tell_bytes(body_max_bytes)}" if exchange.truncated == LENGTH else exchange.reason
-        account.tell("cut off", f"{exchange.truncated} (WARC-Truncated): {why}", RED)
-    account.tell("times", ", ".join(f"{name.replace('_', ' ')} {ms:,} ms" for name, ms in exchange.times_ms.items()))
+        why = f"it is longer than {describe_bytes(body_max_bytes)}" if exchange.truncated == LENGTH else exchange.reason
+        printer.print_fact("cut off", f"{exchange.truncated} (WARC-Truncated): {why}", RED)
+    printer.print_fact(
+        "times", ", ".join(f"{name.replace('_', ' ')} {ms:,} ms" for name, ms in exchange.times_ms.items())
+    )
     if exchange.outcome == FAILED:
-        account.tell("failed", exchange.reason, RED)
-        if wire.last_note and exchange.reason not in (HTTP_429, HTTP_5XX):
-            account.tell("libcurl", wire.last_note.strip())
+        printer.print_fact("failed", exchange.reason, RED)
+        if transcript.last_note and exchange.reason not in (HTTP_429, HTTP_5XX):
+            printer.print_fact("libcurl", transcript.last_note.strip())
 
 
-def tell_body(account: Account, exchange: Exchange, body_max_bytes: int) -> None:
+def print_body(printer: Printer, exchange: Exchange, body_max_bytes: int) -> None:
     size_bytes = exchange.body.size_bytes
     kind = exchange.header(b"content-type")
     message = parse_response(exchange.response_head() + exchange.body.whole())
-    account.tell("body", f"{tell_bytes(size_bytes)}, " + (f"Content-Type {kind}" if kind else "no Content-Type"))
+    printer.print_fact(
+        "body", f"{describe_bytes(size_bytes)}, " + (f"Content-Type {kind}" if kind else "no Content-Type")
+    )
     content, trouble = decode_body(message, body_max_bytes)
     if encodings := [name for name in all_values(message, "content-encoding") if name]:
         rest = {TOO_LONG: ", and more", BROKEN: ", then it breaks off"}.get(trouble, "")
-        decoded = f"{tell_bytes(len(content))} decoded{rest}"
+        decoded = f"{describe_bytes(len(content))} decoded{rest}"
         meaning = decoded if trouble != UNDECODED else "unknown or broken, taken as it is"
-        account.tell("encoding", f"{', '.join(encodings)}: {meaning}")
+        printer.print_fact("encoding", f"{', '.join(encodings)}: {meaning}")
     if is_text(kind, content):
-        account.quote("|", content[:SHOWN_BYTES], lines_max=SHOWN_LINES)
+        printer.quote("|", content[:SHOWN_BYTES], lines_max=SHOWN_LINES)
         if len(content) > SHOWN_BYTES:
-            account.quote("|", b"... (the rest is not shown)")
+            printer.quote("|", b"... (the rest is not shown)")
 
 
 def is_text(kind: str, content: bytes) -> bool:
