@@ -4,10 +4,10 @@
         server.url("drip-body"), server.hosts(), server.visits
 
 Each manner has a name and an address of its own (`NAME.hostile.test` in 127.77/16), so that a polite client can ask all
-of them side by side; its path is `/NAME`, which any other address of 127/8 serves too. Any other path is a plain page,
-and robots.txt is 404, but at the hosts whose manner is about robots.txt. Manners that act before a request is read do so
-only from when their address has answered a robots.txt once (or at once, with robots_first=False): a crawler that cannot
-read robots.txt asks for nothing else.
+of them side by side; its path is `/NAME`, which any other address of 127/8 serves too. Any other path is a plain page.
+robots.txt is 404, except at the hosts whose manner is about robots.txt. Manners that act before a request is read begin
+once their address has answered a robots.txt (or at once, with robots_first=False): a crawler that cannot read
+robots.txt asks for nothing else.
 """
 
 import socket

@@ -178,10 +178,13 @@ def name_of(number: int) -> str:
 
 def page_of(number: int) -> bytes:
     name = name_of(number)
-    body = f"<!doctype html><title>{name}</title><h1>{name}</h1>{FILLER}<a href=/1>1</a> <a href=/2>2</a> <a href=/3>3</a>\n"
-    return f"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode(
-        "ascii"
+    body = (
+        f"<!doctype html><title>{name}</title><h1>{name}</h1>{FILLER}<a href=/1>1"
+        f"</a> <a href=/2>2</a> <a href=/3>3</a>\n"
     )
+    return (
+        f"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+    ).encode("ascii")
 
 
 def read_head(head: bytes) -> tuple[str, str, str, bool]:

@@ -91,7 +91,10 @@ def truncate(script: Script) -> Script:
 
 
 def send_bytes(data: bytes) -> Script:
-    """Bytes that need not be a message at all; id and flags of a response are put before them, so that they are read."""
+    """Bytes that need not be a message at all.
+
+    Id and flags of a response are put before them, so that they are read.
+    """
     return lambda question: struct.pack("!HH", question.id, RESPONSE | RECURSION_AVAILABLE) + data
 
 

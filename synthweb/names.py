@@ -1,6 +1,7 @@
 """A small name server on loopback, UDP and TCP on one port: a hosts file's names, and in tests any answer at all.
 
-    with NameServer({"one.test": ["127.0.0.1"]}, {"two.test": in_turn(give("93.184.216.34"), give("127.0.0.1"))}) as server:
+    scripts = {"two.test": in_turn(give("93.184.216.34"), give("127.0.0.1"))}
+    with NameServer({"one.test": ["127.0.0.1"]}, scripts) as server:
         server.port, server.asked
 
 It answers as the resolver of a network does: recursion available, CNAMEs followed as far as it knows them, NXDOMAIN

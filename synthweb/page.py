@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from synthweb.url import Url
 
-# "text" is a URL in a text that is not HTML; "hidden" a link in a comment, a script or a textarea; "unread" one in what is no text.
+# "text" is a URL in a text that is not HTML; "hidden" a link in a comment, a script or a textarea; "unread" one in what
+# is no text.
 FOLLOWED_KINDS = frozenset({"a", "area", "iframe", "frame", "refresh", "redirect", "text"})
 IGNORED_KINDS = frozenset({"img", "script", "css", "hidden", "unread"})
 

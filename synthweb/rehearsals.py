@@ -50,13 +50,15 @@ LATENCY_MANUAL = """Serves thousands of servers on loopback, each with a latency
 
     python -m synthweb latency --state DIR [--servers 5000] [--seed 1] [--port 0] [--until-eof]
 
-Server n is latency-n.test, with an address of its own in 127/8; all are on one port. Each answers any target with a small
+Server n is latency-n.test, with an address of its own in 127/8; all are on one port. Each answers any target with a \
+small
 page, and robots.txt with 404, after its latency, which is drawn from the seed (log-uniform between 50 and 2,000 ms).
 Connections are kept. It keeps in DIR:
   hosts         address and name of each server
   ready.json    port, pid, seed, latencies_ms (of each name); there exactly while it listens
   access.jsonl  as `serve` writes it, but in pieces of 64 KB: whole only once it has ended
-It serves until SIGTERM, SIGINT or, with --until-eof, the end of standard input, and then says on standard error how many
+It serves until SIGTERM, SIGINT or, with --until-eof, the end of standard input, and then says on standard error how \
+many
 requests it answered and in how many seconds of CPU.
 
 Exit codes: 0 done, 64 usage, 75 the port is in use.

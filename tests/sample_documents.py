@@ -64,10 +64,16 @@ def make_zip(parts: dict[str, str | bytes], packing: int = zipfile.ZIP_DEFLATED)
 def relationships(*targets: str, mode: str = "External", kind: str = "hyperlink") -> str:
     base = "http://schemas.openxmlformats.org/"
     inner = "".join(
-        f'<Relationship Id="r{number}" Type="{base}officeDocument/2006/relationships/{kind}" Target="{target}" TargetMode="{mode}"/>'
+        (
+            f'<Relationship Id="r{number}" '
+            f'Type="{base}officeDocument/2006/relationships/{kind}" Target="{target}" TargetMode="{mode}"/>'
+        )
         for number, target in enumerate(targets)
     )
-    return f'<?xml version="1.0" encoding="UTF-8"?><Relationships xmlns="{base}package/2006/relationships">{inner}</Relationships>'
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?><Relationships '
+        f'xmlns="{base}package/2006/relationships">{inner}</Relationships>'
+    )
 
 
 def make_docx(*targets: str, title: str = "A title", body: str = "") -> bytes:
@@ -76,13 +82,18 @@ def make_docx(*targets: str, title: str = "A title", body: str = "") -> bytes:
             "[Content_Types].xml": "<Types/>",
             "word/document.xml": f'<w:document xmlns:w="w"><w:body>{body}</w:body></w:document>',
             "word/_rels/document.xml.rels": relationships(*targets),
-            "docProps/core.xml": f'<cp:coreProperties xmlns:cp="c" xmlns:dc="d"><dc:title>{title}</dc:title></cp:coreProperties>',
+            "docProps/core.xml": (
+                f'<cp:coreProperties xmlns:cp="c" xmlns:dc="d"><dc:title>{title}</dc:title></cp:coreProperties>'
+            ),
         }
     )
 
 
 def make_compound(streams: dict[str, bytes], *, backwards: bool = False) -> bytes:
-    """A compound file: sector 0 is the table, sector 1 the directory (of three streams at most); backwards: as if fragmented."""
+    """A compound file.
+
+    Sector 0 is the table, sector 1 the directory (of three streams at most); backwards: as if fragmented.
+    """
     table, sectors = [FAT, END], []
     small_table, small = [], b""
 

@@ -14,6 +14,7 @@ from synthweb import Web
 ROOT = Path(synthweb.__file__).parents[1]
 SMALL_SERVERS = 40
 AGENT = "coletor"
+PATIENCE_S = 300.0  # reached only where it hangs
 
 
 class Served:
@@ -32,7 +33,7 @@ class Served:
             self.hosts = {name: address for address, *names in lines for name in names}
 
     def get(self, host: str, target: str, accept: str = "gzip") -> tuple[int, dict[str, str], bytes]:
-        connection = http.client.HTTPConnection(self.hosts[host], self.ready["port"], timeout=5)
+        connection = http.client.HTTPConnection(self.hosts[host], self.ready["port"], timeout=PATIENCE_S)
         try:
             headers = {"Host": f"{host}:{self.ready['port']}", "User-Agent": "test", "Accept-Encoding": accept}
             connection.request("GET", target, headers=headers)
@@ -47,7 +48,7 @@ class Served:
 
     def end(self) -> int:
         self.process.stdin.close()
-        code = self.process.wait(timeout=10)
+        code = self.process.wait(timeout=PATIENCE_S)
         self.process.stderr.close()
         return code
 

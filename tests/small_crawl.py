@@ -1,5 +1,7 @@
 """A crawl turned inside the test process: real files and the real verifier and scheduler, harvests made by the test."""
 
+import copy
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -7,7 +9,7 @@ import pyarrow as pa
 
 from contract import names
 from contract.config import Config
-from contract.crawl_folder import CrawlFolder, create
+from contract.crawl_folder import CrawlFolder, create, open_folder
 from contract.generation import open_generation
 from contract.log import ABSORB, GROW, commit
 from contract.plan import Plan, VerifierPlan, write_plan
@@ -45,6 +47,13 @@ class SmallCrawl:
         self.config = config
         self.keys = self.crawl.keys()
         self.crawl_state = CrawlState(self.crawl)
+
+    def copy(self, folder: Path) -> "SmallCrawl":
+        """The same crawl in another folder."""
+        other = copy.copy(self)
+        other.crawl = open_folder(Path(shutil.copytree(self.crawl.path, folder)))
+        other.crawl_state = CrawlState(other.crawl)
+        return other
 
     def seed(self, urls: list[str]) -> None:
         leave(self.crawl.path, urls)

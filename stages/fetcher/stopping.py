@@ -14,7 +14,7 @@ GRACE_MS = 3_000  # for what is in flight, well below the supervisor's stop_grac
 
 
 def say(text: str) -> None:
-    print(f"fetcher: {text}", file=sys.stderr, flush=True)
+    print(f"fetcher: {text}\n", end="", file=sys.stderr, flush=True)  # one write, since several processes share it
 
 
 class Clock:

@@ -29,7 +29,8 @@ def bomb(encoding: str) -> bytes:
         return gzip.compress(bomb("gzip"), mtime=0)
     zeros = bytes(1 << 20)
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    # After a full flush nothing refers back, so that the same bytes may follow again and again; 03 00 is an empty last block.
+    # After a full flush nothing refers back, so that the same bytes may follow again and again; 03 00 is an empty last
+    # block.
     raw = (packer.compress(zeros) + packer.flush(zlib.Z_FULL_FLUSH)) * (BOMB_BYTES >> 20) + b"\x03\x00"
     if encoding == "deflate-raw":
         return raw

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from synthweb.line import Line, Request
 
-# When a manner acts: asked for its path; asked for robots.txt of its host; before a byte is read; instead of a handshake.
+# When a manner acts: asked for its path; asked for robots.txt of its host; before a byte is read; instead of a
+# handshake.
 PATH, ROBOTS, ACCEPT, HANDSHAKE = "path", "robots", "accept", "handshake"
 STAYS = True
 

@@ -1,8 +1,9 @@
-"""Runs bin/fork over and over, each time killed (SIGKILL) at the next file operation, then once more undisturbed.
+"""Runs bin/fork over and over, each time killed (SIGKILL) at a later file operation, then once more undisturbed.
 
-  python -m tests.crash.fork_sweep CRAWL SCRATCH
+  python -m tests.crash.fork_sweep CRAWL SCRATCH FIRST STRIDE
 
-After a kill the new folder is not there at all, or whole; the next fork to the same place is whole. Prints how many operations there were.
+After a kill the new folder does not exist or is whole; the next fork to the same path is whole. The operations FIRST,
+FIRST + STRIDE, ... are met. Prints the first number that no operation had.
 """
 
 import os
@@ -16,12 +17,11 @@ from contract.command import run
 from tests.crash.kill_sweep import arm, content
 
 
-def main(crawl: Path, scratch: Path) -> None:
+def main(crawl: Path, scratch: Path, first: int, stride: int) -> None:
     whole = scratch / "whole"
     assert run_fork(crawl, whole, None) == 0
-    number = 0
+    number = first
     while True:
-        number += 1
         target = scratch / "target"
         status = run_fork(crawl, target, number)
         assert not target.exists() or is_same(target, whole), (
@@ -29,7 +29,7 @@ def main(crawl: Path, scratch: Path) -> None:
         )
         if not os.WIFSIGNALED(status):
             assert os.WEXITSTATUS(status) == 0
-            print(number - 1)
+            print(number)
             return
         if not target.exists():
             assert run_fork(crawl, target, None) == 0, f"the next fork after operation {number} failed"
@@ -37,6 +37,7 @@ def main(crawl: Path, scratch: Path) -> None:
             f"other files after a kill at operation {number}"
         )
         shutil.rmtree(target)
+        number += stride
 
 
 def run_fork(crawl: Path, target: Path, kill_at: int | None) -> int:
@@ -58,4 +59,4 @@ def is_same(left: Path, right: Path) -> bool:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))

@@ -1,11 +1,11 @@
-"""Runs the verifier over and over, each time killed (SIGKILL) or refused at the next place, then once more undisturbed.
+"""Runs the verifier over and over, each time killed (SIGKILL) or refused at a later position, then once undisturbed.
 
-  python -m tests.crash.kill_sweep CASE HARVESTED CYCLE SCRATCH WHERE STRIDE
+  python -m tests.crash.kill_sweep CASE HARVESTED CYCLE SCRATCH WHERE FIRST STRIDE
 
-CASE is one of verifier_cases. WHERE is `operations` (killed at those on files and folders), `writes` (killed at each
-write, those of libraries too) or `full` (a write finds the disk full). Every STRIDE-th place is met. Forks from one process that
-has imported everything, so that hundreds of kills take seconds. After a kill the live generations can be read, and a rerun leaves the bytes of an
-uninterrupted run; prints how many places there were.
+CASE is one of verifier_cases. WHERE is `operations` (killed at operations on files and folders), `writes` (killed at
+writes, those of libraries too) or `full` (a write finds the disk full). The positions FIRST, FIRST + STRIDE, ... are
+met. All runs are forks of one process that has imported everything, so hundreds of kills take seconds. After a kill the
+live generations can be read, and a rerun leaves the bytes of an uninterrupted run. Prints the first position not met.
 """
 
 import filecmp
@@ -28,20 +28,19 @@ from tests.crash.verifier_cases import PIECES_ROW_BYTES
 OPERATIONS = ("fsync", "link", "rename", "unlink", "mkdir")
 WRITES = "write,writev,pwrite64"  # Python and Arrow write by these
 INJECTED = {"writes": "signal=KILL", "full": "error=ENOSPC"}
-STUCK_AFTER_S = 60
+STUCK_AFTER_S = 600  # reached only where it hangs
 
 
-def main(harvested: Path, cycle: str, scratch: Path, where: str, stride: int) -> None:
-    whole, crawl, number = scratch / "whole", scratch / "crawl", 0
+def main(harvested: Path, cycle: str, scratch: Path, where: str, first: int, stride: int) -> None:
+    whole, crawl, number = scratch / "whole", scratch / "crawl", first
     shutil.copytree(harvested, whole)
     assert fork_verifier(whole, cycle) == 0, "the uninterrupted run failed"
     while True:
-        number += 1 if number == 0 else stride
         shutil.copytree(harvested, crawl)
         status = fork_verifier(crawl, cycle, where, number)
         if status == 0:
             assert is_same(crawl, whole)
-            print(number - 1)
+            print(number)
             return
         assert died_well(status, where, scratch), (
             f"at {where} {number}: status {status}, {(scratch / 'stderr').read_text()}"
@@ -51,6 +50,7 @@ def main(harvested: Path, cycle: str, scratch: Path, where: str, stride: int) ->
         )
         assert is_same(crawl, whole), f"other bytes after {where} {number}"
         shutil.rmtree(crawl)
+        number += stride
 
 
 def died_well(status: int, where: str, scratch: Path) -> bool:
@@ -160,4 +160,4 @@ def content(folder: Path) -> list[str]:
 if __name__ == "__main__":
     if sys.argv[1] == "pieces":
         walk.ARRIVED_ROW_BYTES = PIECES_ROW_BYTES
-    main(Path(sys.argv[2]), sys.argv[3], Path(sys.argv[4]), sys.argv[5], int(sys.argv[6]))
+    main(Path(sys.argv[2]), sys.argv[3], Path(sys.argv[4]), sys.argv[5], int(sys.argv[6]), int(sys.argv[7]))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from contract.log import CRAWL
+from tests.sampling import sampling
 from tests.small_crawl import Page, SmallCrawl
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -26,8 +27,9 @@ def crawl(tmp_path) -> Path:
 
 def test_killed_at_every_operation(crawl, tmp_path):
     (tmp_path / "scratch").mkdir()
+    first, stride = map(str, sampling.stride(13))
     sweep = subprocess.run(
-        [sys.executable, "-P", "-m", "tests.crash.fork_sweep", crawl, tmp_path / "scratch"],
+        [sys.executable, "-P", "-m", "tests.crash.fork_sweep", crawl, tmp_path / "scratch", first, stride],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -40,6 +42,7 @@ def test_killed_at_every_operation(crawl, tmp_path):
 @pytest.mark.parametrize(
     "call, number", [("link,linkat", 1), ("link,linkat", 20), ("rename,renameat,renameat2", 1), ("fsync", 4)]
 )
+@pytest.mark.sampled(2)
 def test_a_kill_by_the_system_leaves_the_place_free(crawl, tmp_path, needs, call, number):
     command = [sys.executable, "-P", "-m", "supervise.fork", "--crawl", crawl, tmp_path / "new"]
     killed = subprocess.run(

@@ -13,6 +13,7 @@ from contract import names
 from storage.publish import read_manifest
 from tests.crash.kill_sweep import is_same
 from tests.crash.verifier_cases import CASES
+from tests.sampling import sampling
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -62,8 +63,8 @@ def whole(harvested, tmp_path_factory) -> Path:
     return crawl
 
 
-def sweep(case: str, harvested: tuple[Path, int], scratch: Path, where: str, stride: int) -> int:
-    """How many places there were, each met, killed or refused, and run again; see kill_sweep."""
+def sweep(case: str, harvested: tuple[Path, int], scratch: Path, where: str, first: int, stride: int) -> int:
+    """The first position that the verifier does not reach; those before it were met. See kill_sweep."""
     done = subprocess.run(
         [
             sys.executable,
@@ -75,6 +76,7 @@ def sweep(case: str, harvested: tuple[Path, int], scratch: Path, where: str, str
             str(harvested[1]),
             scratch,
             where,
+            str(first),
             str(stride),
         ],
         cwd=ROOT,
@@ -86,9 +88,10 @@ def sweep(case: str, harvested: tuple[Path, int], scratch: Path, where: str, str
     return int(done.stdout)
 
 
-@pytest.mark.parametrize("case, stride", [("crawl", 3), ("pieces", 13), ("absorb", 13), ("grow", 13), ("folding", 13)])
-def test_killed_at_operations(cases, scratch, case, stride):
-    assert sweep(case, cases(case), scratch, "operations", stride) > 30, (
+@pytest.mark.parametrize("case", CASES)
+def test_killed_at_operations(cases, scratch, case):
+    """In the long run at every operation."""
+    assert sweep(case, cases(case), scratch, "operations", *sampling.stride(29)) > 30, (
         "operations were not counted: the test tests nothing"
     )
     written = read_manifest(scratch / "whole" / names.cycle(cases(case)[1]) / names.VERIFIER)["counts"]
@@ -101,15 +104,19 @@ def test_killed_at_operations(cases, scratch, case, stride):
 
 @pytest.mark.parametrize("case, stride", [("crawl", 29), ("pieces", 67), ("absorb", 67), ("grow", 97), ("folding", 67)])
 @pytest.mark.parametrize("where", ["writes", "full"])
+@pytest.mark.sampled(3)
 def test_killed_or_refused_at_writes(cases, scratch, needs, where, case, stride):
     needs("strace")
-    assert sweep(case, cases(case), scratch, where, stride) > 30, "writes were not met: the test tests nothing"
+    assert sweep(case, cases(case), scratch, where, *sampling.stride(3 * stride, stride)) > 30, (
+        "writes were not met: the test tests nothing"
+    )
 
 
 @pytest.mark.parametrize(
     "call, error, number",
     [("fsync", "EIO", 1), ("fsync", "EIO", 9), ("link,linkat", "ENOSPC", 1), ("link,linkat", "ENOSPC", 3)],
 )
+@pytest.mark.sampled(2)
 def test_a_failing_disk_loses_nothing(harvested, whole, tmp_path, needs, call, error, number):
     """Exit code 75, a message, nothing published by halves; once the disk is mended, the same bytes."""
     crawl = tmp_path / "crawl"
@@ -135,6 +142,7 @@ def test_a_failing_disk_loses_nothing(harvested, whole, tmp_path, needs, call, e
 
 
 @pytest.mark.parametrize("room_kb", [0, 12, 28, 44, 60])
+@pytest.mark.sampled(2)
 def test_a_full_disk_loses_nothing(harvested, whole, tmp_path, small_disk, room_kb):
     """A real disk with little room: a message and exit code 75; with room again, the same bytes."""
     used_kb = sum(-(-path.stat().st_size // 4096) * 4 for path in harvested[0].rglob("*") if path.is_file()) + 8

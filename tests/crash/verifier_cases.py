@@ -30,7 +30,10 @@ def links_of(url: str) -> list[str]:
 
 
 def harvest(crawl: SmallCrawl, block: int) -> Plan:
-    """A cycle of the block with its harvest: answers, some of them alike, a failure, and a robots.txt of every server."""
+    """A cycle of the block with its harvest.
+
+    Answers, some of them alike, a failure, and a robots.txt of every server.
+    """
     plan = crawl.plan(CRAWL, block)
     listed = crawl.schedule(plan)
     pages = {url: Page(links=links_of(url), digest=bytes([1 + place % 3] * 16)) for place, url in enumerate(listed)}

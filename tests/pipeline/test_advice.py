@@ -1,4 +1,4 @@
-"""Every command that a message advises works: after each kind of damage, and after each command that names the next one."""
+"""Every command that a message advises works: after each kind of damage, and after each command that names another."""
 
 import re
 import shlex
@@ -21,10 +21,8 @@ COMMAND = re.compile(r"(?:run: |next: |^ {6})(bin/.+)$", re.M)
 
 
 @pytest.fixture
-def crawl(tmp_path, synthetic_web) -> Crawl:
-    crawl = Crawl(tmp_path, *synthetic_web(8, 4), servers=4)
-    assert crawl.run("run-cycle").returncode == 0  # also: its configuration is stored from now on
-    return crawl
+def crawl(crawled) -> Crawl:
+    return crawled
 
 
 def follow(text: str) -> list[str]:
@@ -111,6 +109,7 @@ def damage_pending_aux(crawl: Crawl) -> None:
     ],
     ids=lambda damage: damage.__name__,
 )
+@pytest.mark.sampled(1)
 def test_what_status_advises_after_damage_works(crawl, damage):
     damage(crawl)
     for _ in range(3):  # a repair may bring to light what else is damaged
@@ -127,6 +126,7 @@ def test_what_status_advises_after_damage_works(crawl, damage):
     assert checked.returncode == 0, checked.stdout
 
 
+@pytest.mark.long
 def test_what_commands_advise_next_works(crawl, tmp_path):
     fork = tmp_path / "fork"
     commands = [

@@ -1,4 +1,4 @@
-"""A crawl remembers its configuration: real commands on a small web, with --config forgotten, changed, refused and repeated."""
+"""A crawl remembers its configuration: real commands, with --config forgotten, changed, refused and repeated."""
 
 import os
 import subprocess
@@ -61,8 +61,8 @@ class Crawl:
 
 
 @pytest.fixture
-def crawl(tmp_path, synthetic_web) -> Crawl:
-    return Crawl(tmp_path, *synthetic_web(WEB_SEED, WEB_SERVERS))
+def crawl(tmp_path, small_web) -> Crawl:
+    return Crawl(tmp_path, *small_web)
 
 
 def test_a_forgotten_config_does_not_widen_the_scope(crawl):
@@ -86,6 +86,7 @@ def test_a_forgotten_config_does_not_widen_the_scope(crawl):
     assert any(row["rule"] == "accept" for row in rejected), "no link leads out of scope: the test tests nothing"
 
 
+@pytest.mark.long
 def test_what_differs_is_printed_and_needs_yes_once_there_are_pages(crawl):
     crawl.seed()
     wider = crawl.file("wider.toml", ('["test"]', "[]"), ("transfers_max = 100", "transfers_max = 50"))
@@ -120,6 +121,7 @@ def test_what_differs_is_printed_and_needs_yes_once_there_are_pages(crawl):
 
 
 @pytest.mark.parametrize("answer, code", [(b"y\n", 0), (b"\n", 64), (b"no\n", 64), (b"\x04", 64)])
+@pytest.mark.sampled(1)
 def test_a_terminal_is_asked(crawl, answer, code):
     crawl.seed()
     crawl.fetch()
@@ -159,6 +161,7 @@ def test_an_open_cycle_keeps_the_configuration_of_its_plan(crawl):
     assert crawl.turn().returncode == 0 and crawl.newest_plan().config.fetcher.delay_s == 0.02
 
 
+@pytest.mark.long
 def test_a_fork_has_it_too(crawl, tmp_path):
     crawl.seed()
     crawl.fetch()
@@ -171,6 +174,7 @@ def test_a_fork_has_it_too(crawl, tmp_path):
     )
 
 
+@pytest.mark.long
 def test_a_damaged_one_stops_every_run_until_it_is_replaced(crawl):
     crawl.seed()
     crawl.fetch()

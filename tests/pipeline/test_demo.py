@@ -1,4 +1,4 @@
-"""The demonstration, as a new user runs it: the whole web collected, exactly, and every file opened by other people's tools."""
+"""The demonstration as a new user runs it: exactly the whole web is collected, and other tools open every file."""
 
 import fcntl
 import json
@@ -29,14 +29,21 @@ from tests.pipeline.judge import (
 DELAY_MS = 10
 
 
+pytestmark = pytest.mark.long  # the web of the demonstration takes a minute
+
+
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("demo")
+def demo(make_once):
+    folder = make_once("demonstration", run_demo)
+    return folder / "demo", (folder / "output").read_text()
+
+
+def run_demo(folder: Path) -> None:
     run = subprocess.run(
         [ROOT / "bin/run-cycle", "--demo"], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL
     )
     assert run.returncode == 0, run.stderr
-    return folder / "demo", run.stdout
+    (folder / "output").write_text(run.stdout)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Stages that keep dying: no URL is charged, pages are kept, and where the machine is at fault the run ends with exit 75."""
+"""Stages that keep dying: no URL is charged, pages are kept, and a run ends with exit 75 if the machine is at fault."""
 
 import json
 import os
@@ -26,12 +26,12 @@ SERVERS = 4
 
 
 @pytest.fixture
-def crawl(tmp_path, synthetic_web) -> Crawl:
-    return Crawl(tmp_path, *synthetic_web(8, SERVERS), servers=SERVERS)
+def crawl(tmp_path, small_web) -> Crawl:
+    return Crawl(tmp_path, *small_web, servers=SERVERS)
 
 
 class Killer:
-    """Kills every process of one stage that a supervisor starts, as an out-of-memory killer would, at most `most` times."""
+    """Kills every process of one stage, as an out-of-memory killer would, at most `most` times."""
 
     def __init__(self, process: subprocess.Popen, stage: str, most: int = 100):
         self._process, self._stage, self._most = process, stage, most
@@ -68,6 +68,7 @@ def status(crawl: Crawl) -> dict:
     return json.loads(crawl.run("status", "--json").stdout)
 
 
+@pytest.mark.long
 def test_when_every_fetcher_is_killed_the_run_ends_and_nothing_is_lost(crawl):
     code, errors, kills = run_killing(crawl, names.FETCHER, "crawl", "--until-done")
     assert code == 75, errors
@@ -79,6 +80,7 @@ def test_when_every_fetcher_is_killed_the_run_ends_and_nothing_is_lost(crawl):
     assert_truth(crawl.path, crawl.web)
 
 
+@pytest.mark.long
 def test_when_every_verifier_is_killed_its_block_waits_for_the_next_run(crawl):
     """The one block that has something to do cannot take its seeds in: no other cycle can die."""
     code, errors, kills = run_killing(crawl, names.VERIFIER, "crawl", "--until-done")
@@ -114,6 +116,7 @@ def test_a_cycle_without_pages_is_abandoned_and_its_urls_are_listed_again(crawl)
     crawl.goes_on()
 
 
+@pytest.mark.long
 def test_drop_open_charges_nobody_and_keeps_pages(crawl, tmp_path):
     assert "no cycle is open" in crawl.run("run-cycle", "--drop-open").stderr
     assert crawl.run("run-cycle", "--stop-after", names.FETCHER).returncode == 0
@@ -138,14 +141,18 @@ def has_page(path) -> bool:
         return False  # it is being written
 
 
+@pytest.mark.long
 def test_drop_open_keeps_pages_that_were_not_published(crawl):
     process = subprocess.Popen(
-        crawl.command("run-cycle"), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        crawl.command("run-cycle", "--set", "fetcher.delay_s=2"),  # so that it is not over before it is stopped
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     pages = wait_for(
         lambda: list(filter(has_page, crawl.path.glob(f"{names.CYCLES}/*/{names.FETCHER}/{names.PAGES}/*"))), "a page"
     )
-    fetcher = wait_for(lambda: find_stage(process, names.FETCHER), "the fetcher") if process.poll() is None else None
+    fetcher = wait_for(lambda: find_stage(process, names.FETCHER), "the fetcher")
     process.send_signal(signal.SIGKILL)
     process.wait()
     if fetcher:
@@ -156,6 +163,7 @@ def test_drop_open_keeps_pages_that_were_not_published(crawl):
     assert pages[0].exists() and os.path.getsize(pages[0])
 
 
+@pytest.mark.long
 def test_a_page_that_kills_and_is_alone_in_its_block_is_charged_once_another_block_passes(tmp_path):
     """HASH_SEED puts kill.test and good.test into different blocks, the first of which has its turn first."""
     crawl, process = tmp_path / "crawl", None

@@ -16,8 +16,8 @@ FORKS_OF_A_RUNNING_CRAWL = 2
 
 
 @pytest.fixture
-def web(synthetic_web, tmp_path):
-    state, port = synthetic_web(WEB_SEED, WEB_SERVERS)
+def web(small_web, tmp_path):
+    state, port = small_web
     (tmp_path / "pipeline.toml").write_text(SETTINGS.format(hosts=state / "hosts"))
     create(tmp_path / "crawl", 2)
     web = Web(WEB_SEED, WEB_SERVERS, port)
@@ -54,6 +54,7 @@ def kept(crawl: Path) -> list[int]:
     ]
 
 
+@pytest.mark.long
 def test_every_fork_and_the_crawl_itself_come_to_the_same_end(web, tmp_path):
     crawl = tmp_path / "crawl"
     turns = run(*crawl_command(crawl, "--cycles", "4", "--set", "scheduler.server_max_urls=5"))
@@ -81,6 +82,7 @@ def test_every_fork_and_the_crawl_itself_come_to_the_same_end(web, tmp_path):
         assert_truth(folder, web)
 
 
+@pytest.mark.long
 def test_a_running_crawl_is_forked_without_its_lock(web, tmp_path):
     crawl = tmp_path / "crawl"
     assert run(*crawl_command(crawl, "--cycles", "1", "--set", "scheduler.server_max_urls=5")).returncode == 0

@@ -1,4 +1,7 @@
-"""Files that are lost, changed or not what they seem: each is named, nothing published is deleted, and the crawl goes on."""
+"""Files that are lost, changed or not what they seem.
+
+Each is named, nothing published is deleted, the crawl goes on.
+"""
 
 import json
 import os
@@ -16,11 +19,12 @@ from tests.small_crawl import Page, SmallCrawl
 
 
 @pytest.fixture
-def crawl(tmp_path, synthetic_web) -> Crawl:
-    return Crawl(tmp_path, *synthetic_web(8, 4), servers=4)
+def crawl(tmp_path, small_web) -> Crawl:
+    return Crawl(tmp_path, *small_web, servers=4)
 
 
 @pytest.mark.parametrize("lost", ["removed", "damaged"])
+@pytest.mark.sampled(1)
 def test_an_open_cycle_without_its_plan_is_set_aside_and_its_id_is_used_up(crawl, lost):
     assert crawl.run("run-cycle", "--stop-after", names.EXTRACTOR).returncode == 0
     cycle = crawl.open_cycle()
@@ -71,8 +75,8 @@ def test_what_a_cycle_without_plan_made_of_a_generation_is_set_aside_with_it(tmp
     assert not (small.crawl.path / made).exists() and plan.cycle in small.crawl_state.log.cycles
 
 
-def test_a_file_that_was_set_aside_is_not_set_aside_again(crawl):
-    assert crawl.run("crawl", "--cycles", "2").returncode == 0
+def test_a_file_that_was_set_aside_is_not_set_aside_again(crawled):
+    crawl = crawled
     log = replay(crawl.path, 2)
     block, generation = max(log.live.items(), key=lambda item: item[1])
     flip_a_byte(crawl.path / names.generation(block, generation) / "key.npy")
@@ -85,6 +89,7 @@ def test_a_file_that_was_set_aside_is_not_set_aside_again(crawl):
     ), second.stderr
 
 
+@pytest.mark.long
 def test_symbolic_links_are_removed_and_never_followed(crawl, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -101,8 +106,9 @@ def test_symbolic_links_are_removed_and_never_followed(crawl, tmp_path):
     crawl.goes_on()
 
 
-def test_folders_of_strange_numbers_and_hostile_notes_stop_nothing(crawl):
-    assert crawl.run("run-cycle").returncode == 0
+@pytest.mark.long
+def test_folders_of_strange_numbers_and_hostile_notes_stop_nothing(crawled):
+    crawl = crawled
     (crawl.path / names.CYCLES / "20261118120000" / names.FETCHER).mkdir(parents=True)
     for number, path in enumerate(("R/x", "R/0000/x", "cycles/x/verifier/y", "..")):
         (crawl.path / names.CORRUPT / f"{number}.json").write_text(json.dumps({"path": path, "reason": "none"}))
@@ -117,6 +123,7 @@ def test_folders_of_strange_numbers_and_hostile_notes_stop_nothing(crawl):
 
 
 @pytest.mark.parametrize("change", ["one byte", "zeros", "empty", "gone", "folder"])
+@pytest.mark.sampled(1)
 def test_another_suffix_list_than_the_crawl_began_with_is_refused(tmp_path, change):
     path = tmp_path / "crawl"
     create(path, 2)

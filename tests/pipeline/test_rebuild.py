@@ -2,6 +2,8 @@
 
 import shutil
 
+import pytest
+
 from contract import names
 from contract.crawl_folder import create, open_folder
 from contract.log import GROW, replay
@@ -13,6 +15,7 @@ from tests.pipeline.judge import run
 WEB_SEED, WEB_SERVERS = 8, 14
 
 
+@pytest.mark.long
 def test_all_of_r_is_made_again_and_the_crawl_goes_on(synthetic_web, tmp_path):
     state, port = synthetic_web(WEB_SEED, WEB_SERVERS)
     crawl, settings = tmp_path / "crawl", tmp_path / "pipeline.toml"

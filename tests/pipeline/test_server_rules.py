@@ -1,6 +1,7 @@
 """Small budgets on a whole web: the books agree, no server passes its budget, and bin/why names the rule."""
 
 import numpy as np
+import pytest
 
 from contract import names
 from contract.crawl_folder import create, open_folder
@@ -23,6 +24,7 @@ BUDGETS = {
 }
 
 
+@pytest.mark.long
 def test_a_web_with_small_budgets(synthetic_web, tmp_path):
     state, port = synthetic_web(WEB_SEED, WEB_SERVERS)
     crawl, settings = tmp_path / "crawl", tmp_path / "pipeline.toml"

@@ -1,11 +1,14 @@
 """The supervisor: locks, signals, damage and dying stages, on a small web with real processes."""
 
+import copy
 import json
 import os
+import shutil
 import signal
 import subprocess
 import threading
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -20,7 +23,7 @@ from tests.pipeline.judge import ROOT, assert_truth
 
 WEB_SEED, WEB_SERVERS = 8, 14
 HASH_SEED = 0  # puts servers into both blocks, of 4 as of 14
-WITHIN_S = 60
+WITHIN_S = 300  # reached only where it hangs
 
 
 class Crawl:
@@ -30,6 +33,12 @@ class Crawl:
         self.settings.write_text(SETTINGS.format(hosts=state / "hosts"))
         create(self.path, 2, HASH_SEED)
         leave(self.path, self.web.seeds())
+
+    def copy(self, folder) -> "Crawl":
+        """The same crawl of the same web in another folder."""
+        other = copy.copy(self)
+        other.path = Path(shutil.copytree(self.path, folder / "crawl"))
+        return other
 
     def command(self, name, *more):
         configured = (
@@ -65,6 +74,7 @@ def wait_for(condition, what: str):
     return found
 
 
+@pytest.mark.long
 def test_one_turn_and_nothing_due(crawl):
     turn = crawl.run("run-cycle")
     assert turn.returncode == 0 and "done" in turn.stdout and "next: bin/status" in turn.stdout, turn.stderr
@@ -75,6 +85,7 @@ def test_one_turn_and_nothing_due(crawl):
     assert crawl.run("run-cycle", "--quiet").stdout == ""
 
 
+@pytest.mark.long
 def test_a_terminal_shows_live_progress(crawl):
     ours, theirs = os.openpty()
     process = subprocess.Popen(crawl.command("crawl", "--cycles", "3"), stdin=theirs, stdout=theirs, stderr=theirs)
@@ -111,6 +122,7 @@ def test_two_at_once_the_second_says_so(crawl):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.sampled(1)
 def test_a_signal_stops_cleanly_and_the_crawl_goes_on(crawl, number):
     process = subprocess.Popen(
         crawl.command("crawl", "--until-done"),
@@ -129,6 +141,7 @@ def test_a_signal_stops_cleanly_and_the_crawl_goes_on(crawl, number):
     crawl.goes_on()
 
 
+@pytest.mark.long
 def test_limits(crawl):
     some = crawl.run("crawl", "--max-pages", "10")
     assert some.returncode == 0 and "--max-pages reached" in some.stdout, some.stderr
@@ -141,6 +154,7 @@ def test_limits(crawl):
 
 
 @pytest.mark.parametrize("stage, name", [(names.SCHEDULER, names.URL_LIST), (names.EXTRACTOR, names.COLLECTED)])
+@pytest.mark.sampled(1)
 def test_a_damaged_table_of_an_open_cycle_is_made_anew(crawl, stage, name):
     assert crawl.run("run-cycle", "--stop-after", stage).returncode == 0
     flip_a_byte(crawl.path / names.cycle(crawl.open_cycle()) / stage / name)
@@ -150,6 +164,7 @@ def test_a_damaged_table_of_an_open_cycle_is_made_anew(crawl, stage, name):
     assert [path for path in (crawl.path / names.CORRUPT).iterdir() if path.name.endswith(name)]
 
 
+@pytest.mark.long
 def test_a_damaged_page_file_is_set_aside_and_its_urls_are_asked_again(crawl):
     assert crawl.run("run-cycle", "--stop-after", names.FETCHER).returncode == 0
     (pages,) = (crawl.path / names.cycle(crawl.open_cycle()) / names.FETCHER / names.PAGES).iterdir()
@@ -161,8 +176,10 @@ def test_a_damaged_page_file_is_set_aside_and_its_urls_are_asked_again(crawl):
 
 
 @pytest.mark.parametrize("name", ["key.npy", "text"])
-def test_a_damaged_generation_holds_its_block_up_until_it_is_repaired(crawl, name):
-    assert crawl.run("crawl", "--cycles", "2").returncode == 0
+@pytest.mark.long
+def test_a_damaged_generation_holds_its_block_up_until_it_is_repaired(crawled, name):
+    crawl = crawled
+    assert crawl.run("run-cycle").returncode == 0
     log = replay(crawl.path, open_folder(crawl.path).blocks_first)
     block, generation = max(log.live.items(), key=lambda item: item[1])
     damaged = (

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from contract.aux_rows import may_hold, row_groups, summarise
 from contract.blocks import block_of, block_to_split, in_interval, interval
 from storage.tables import ROW_GROUP_ROWS
+from tests.sampling import sampling
 
 keys = st.one_of(st.sampled_from([0, 2**64 - 1, 2**63, 2**63 - 1]), st.integers(0, 2**64 - 1))
 
@@ -21,7 +22,7 @@ def test_blocks_are_intervals(blocks):
     assert unchanged == [block for block in range(blocks) if block != block_to_split(blocks)]
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=sampling.examples(200))
 @given(keys, st.integers(1, 5000))
 def test_a_key_is_in_the_interval_of_its_block(key, blocks):
     low, high = interval(block_of(key, blocks), blocks)
@@ -29,7 +30,7 @@ def test_a_key_is_in_the_interval_of_its_block(key, blocks):
     assert in_interval(np.array([key], np.uint64), low, high)[0]
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=sampling.examples(100))
 @given(st.lists(keys, max_size=50), st.integers(1, 64))
 def test_a_summary_of_aux_tells_whose_rows_it_holds(held, blocks):
     summary = summarise(np.array(sorted(held), np.uint64))

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from contract.canonical import Canonical
 from contract.config import URL_RULES, Url
 from contract.url import NotCanonical, canonicalise
+from tests.sampling import sampling
 
 HEX = "0123456789abcdef0123456789ABCDEF"
 ASP = "lit3py55t21z5v55vlm25s55"
@@ -77,7 +78,7 @@ TEXTS = st.builds(
 RULES = st.sets(st.sampled_from(URL_RULES)).map(lambda rules: Url(rules=tuple(rules)))
 
 
-@settings(max_examples=600, deadline=None, derandomize=True)
+@settings(max_examples=sampling.examples(600))
 @given(TEXTS, RULES)
 @example(f"http://a.test/x/..;jsessionid={HEX}/y", Url())
 @example("http://a.test/?cfid=1&cfid=2&cftoken=3&cftoken=4", Url())
@@ -94,7 +95,7 @@ def test_folding_is_idempotent_and_canonical(text, config):
     assert len(folded) <= len(url)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=sampling.examples(200))
 @given(TEXTS, RULES)
 def test_what_remains_of_a_query_keeps_its_order(text, config):
     try:

@@ -18,6 +18,7 @@ from tests.sample_documents import (
     summary,
     uri,
 )
+from tests.sampling import sampling
 
 WORD = b'HYPERLINK "http://a.example/" http://b.example/ ' + "http://c.example/".encode("utf-16-le")
 GOOD = {
@@ -67,14 +68,14 @@ def assert_document(module, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("module", [module for module, _ in GOOD.values()], ids=list(GOOD))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sampling.examples(60))
 @given(magic=st.sampled_from(MAGICS), rest=st.binary(max_size=2_000))
 def test_any_bytes_give_a_document(module, magic, rest):
     assert_document(module, magic + rest)
 
 
 @pytest.mark.parametrize("name", GOOD)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sampling.examples(150))
 @given(data=st.data())
 def test_good_files_with_bytes_changed_taken_out_and_put_in_give_a_document(name, data):
     module, samples = GOOD[name]
@@ -89,7 +90,7 @@ def test_good_files_with_bytes_changed_taken_out_and_put_in_give_a_document(name
 
 
 @pytest.mark.parametrize("name", GOOD)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=sampling.examples(40))
 @given(share=st.floats(0, 1))
 def test_good_files_cut_off_anywhere_give_a_document(name, share):
     module, samples = GOOD[name]

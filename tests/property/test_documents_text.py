@@ -1,4 +1,7 @@
-"""Any bytes, in any charset, give a Document: no reader of text or XML raises, and what it gives has the promised form."""
+"""Any bytes, in any charset, give a Document.
+
+No reader of text or XML raises, and what it gives has the promised form.
+"""
 
 import gzip
 
@@ -11,6 +14,7 @@ from stages.extractor.charset import LABELS, choose_charset, encoding_of, to_pag
 from stages.extractor.document import TITLE_MAX_CHARACTERS, Document
 from stages.extractor.documents import css, feed, json_text, script, sitemap, text, xml
 from stages.extractor.documents.embedded_urls import find_embedded
+from tests.sampling import sampling
 
 READERS = (sitemap, feed, xml, text, css, json_text, script)
 CHARSETS = st.sampled_from([*LABELS, "", "unheard of"])
@@ -78,7 +82,7 @@ CONTENT = st.one_of(st.binary(max_size=200), st.lists(PIECES | st.binary(max_siz
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__.rpartition(".")[2])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sampling.examples(150))
 @given(content=CONTENT | CONTENT.map(gzip.compress), charset=CHARSETS)
 def test_any_bytes_give_a_document(reader, content, charset):
     assert isinstance(reader.looks_like(content[:1024]), bool)
@@ -89,7 +93,7 @@ def test_any_bytes_give_a_document(reader, content, charset):
         link.encode("utf-8")  # no lone surrogates
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sampling.examples(150))
 @given(
     CONTENT, st.sampled_from(["", "text/html", "text/css", "application/xml"]), st.booleans(), st.binary(max_size=12)
 )
@@ -99,7 +103,7 @@ def test_any_bytes_have_a_charset_and_a_text(content, kind, has_markup, label):
     assert to_utf_8(content, charset) == to_text(content, charset).encode("utf-8")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sampling.examples(150))
 @given(
     st.text(max_size=20),
     st.text(alphabet=st.characters(blacklist_characters="#"), max_size=20),
@@ -115,7 +119,7 @@ def test_only_the_query_is_encoded(path, query, fragment, charset):
     assert encoded == query or not query.isascii()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sampling.examples(150))
 @given(st.text(max_size=60) | CONTENT.map(lambda content: content.decode("latin-1")))
 def test_any_text_may_be_a_url(url):
     assert all(found.lower().startswith(("http://", "https://")) for found in find_embedded(url))

@@ -18,6 +18,7 @@ from contract.url import NotCanonical, canonicalise
 from stages.extractor.answer import Answer
 from stages.extractor.link_judge import CLASSES
 from tests.extractor_lab import KEYS, PAGE, WarcFile, alone, configured, http, judge_answer, page_file, read_answer
+from tests.sampling import sampling
 
 CONFIG = configured(
     "scope", accept_suffixes=("com", "org"), reject_domains=("bad.org",), path_depth_max=3, reject_patterns=("secret",)
@@ -115,7 +116,7 @@ PIECES = st.one_of(
 PAGES = st.lists(PIECES, max_size=25).map("".join)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sampling.examples(150))
 @given(PAGES, HEADERS, st.booleans(), st.sampled_from([PAGE, PAGE + "?a/b?c", "https://c.org/", "http://c.org/x/y/"]))
 def test_every_occurrence_falls_in_one_class(html, headers, obey_nofollow, url):
     config = replace(CONFIG, extractor=replace(CONFIG.extractor, obey_nofollow=obey_nofollow))
@@ -152,7 +153,7 @@ def plain_kinds(page_url: str, answer: Answer, scope: Scope) -> dict[str, int]:
     return dict(kinds)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=sampling.examples(15))
 @given(st.lists(PAGES, max_size=5))
 def test_tables_of_generated_pages(pages):
     with tempfile.TemporaryDirectory() as folder:
@@ -188,7 +189,7 @@ def records(draw) -> list[tuple]:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=sampling.examples(40))
 @given(records())
 def test_failures_are_the_urls_that_were_not_answered(records):
     file = WarcFile()
@@ -214,7 +215,7 @@ def test_failures_are_the_urls_that_were_not_answered(records):
         assert all(row["message"] and row["failed_at_ms"] > 0 for row in rows)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sampling.examples(150))
 @given(
     st.binary(max_size=400) | st.binary(max_size=200).map(lambda noise: b"<a href='" + noise + b"'>" + noise),
     st.sampled_from(

@@ -10,6 +10,7 @@ from contract.pause import SLOW_LEAST_MS, SLOW_MOST_MS
 from stages.fetcher.politeness import Host, Politeness
 from stages.fetcher.server_queues import HostWork
 from stages.fetcher.slots import MemorySlots
+from tests.sampling import sampling
 
 hosts = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 3000), st.integers(0, 5000), st.integers(1, 4)),
@@ -19,7 +20,7 @@ hosts = st.lists(
 scopes = st.sets(st.sampled_from(DELAY_SCOPES))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sampling.examples(150))
 @given(
     hosts,
     scopes,
@@ -77,7 +78,7 @@ answers = st.lists(
 )  # an answer, or a refusal and its Retry-After in s
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sampling.examples(150))
 @given(answers, st.integers(0, 20_000), st.integers(0, 20_000))
 def test_a_server_s_pauses_follow_what_it_says(said, delay_ms, crawl_delay_ms):
     """At least what it asks for, at least twice the last pause of its own, within bounds, and forgotten in the end."""

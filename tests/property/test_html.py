@@ -1,4 +1,6 @@
-"""Any bytes with any headers are an answer whose links add up, and the short way of a link never differs from the parser."""
+"""Any bytes with any headers are an answer whose links add up, and the short way of a link never differs from the
+parser.
+"""
 
 import pytest
 from hypothesis import example, given, settings
@@ -15,6 +17,7 @@ from stages.extractor.charset import LABELS
 from stages.extractor.documents import html
 from stages.extractor.targets import Targets, base_at
 from tests.extractor_lab import KEYS, PAGE, judge_answer
+from tests.sampling import sampling
 
 SEPARATORS = "/.#?:@%\\ \t\n;&=~-_aAbx01éß日\u00a0"
 WORDS = [
@@ -52,7 +55,7 @@ def lead(canonical: Canonical, text: str, base: str) -> str:
         return error.reason
 
 
-@settings(max_examples=3_000, deadline=None, derandomize=True)
+@settings(max_examples=sampling.examples(3_000))
 @given(TEXTS, BASES, st.sampled_from(TARGETS))
 @example("http:", "http://a.org/b/c", TARGETS[0])
 @example("h\nttp:?a", "http://a.org/b/c", TARGETS[0])
@@ -67,7 +70,7 @@ def test_a_target_is_what_the_parser_finds(text, base, made):
         assert not found.url or found.key == KEYS.of(found.url)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=sampling.examples(300))
 @given(st.text(SEPARATORS, max_size=12), st.sampled_from(["windows-1252", "windows-1251", "shift_jis", "gbk"]))
 def test_the_charset_changes_nothing_but_the_query(text, charset):
     targets = TARGETS[0][1]
@@ -172,7 +175,7 @@ IN_PART = set(MEANINGS) - {TIMEOUT, MEMORY, DIED, UNREADABLE}  # what is no fail
 READERS = {config: AnswerReader(config) for config in (Config(), EVERYTHING)}
 
 
-@settings(max_examples=600, deadline=None, derandomize=True)
+@settings(max_examples=sampling.examples(600))
 @given(
     BODIES,
     KINDS,
@@ -204,7 +207,7 @@ def test_any_bytes_are_an_answer_whose_links_add_up(body, kind, headers, status,
         text.encode()
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=sampling.examples(300))
 @given(st.lists(MARKS | st.binary(max_size=6), max_size=30).map(b"".join))
 def test_settings_only_add_links(content):
     plain = html.read(content, "utf-8")

@@ -16,8 +16,9 @@ from storage.compiled import compiled, find_byte
 from storage.pairs import Runs, find_pairs, sort_pairs
 from storage.text_segments import take_lines
 from storage.weave import Weave
+from tests.sampling import sampling
 
-quick = settings(max_examples=150, deadline=None, derandomize=True)
+quick = settings(max_examples=sampling.examples(150))
 few_keys = st.integers(0, 3) | st.integers(2**64 - 2, 2**64 - 1)
 
 

@@ -4,6 +4,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from contract.log import ABANDON, CRAWL, Entry, commit
 from contract.tables import ANSWERED, FAILED, REASON_ROBOTS, REFUSED
 from contract.url import server_of
 from stages.verifier import walk
+from tests.sampling import sampling
 from tests.small_crawl import Page, SmallCrawl
 
 URLS = [
@@ -122,7 +124,7 @@ class Driver:
 
 
 @settings(
-    max_examples=16, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, phases=[Phase.generate]
+    max_examples=sampling.examples(16), suppress_health_check=list(HealthCheck), phases=[Phase.generate]
 )  # shrinking a story of turns takes longer than reading it
 @given(st.data())
 def test_turns_agree_with_sets(monkeypatch, data):
@@ -145,6 +147,7 @@ def test_turns_agree_with_sets(monkeypatch, data):
         driver.agree()
 
 
+@pytest.mark.long
 def test_text_segments_are_rewritten_as_one(tmp_path):
     """More than 16 turns with new texts in one block leave few segments, and every text is still that of its URL."""
     driver = Driver(tmp_path / "crawl", 1)
@@ -169,8 +172,8 @@ def page_at(layer: int, number: int) -> str:
 def web_links(layer: int, number: int) -> list[str]:
     """A page leads to the next layer, mostly on other servers, and back to seeds.
 
-    All ways to a page are equally long. Were they not, its depth would depend on the order of turns: a page that is collected
-    before a shorter way to it is found has handed on the longer one to its targets.
+    All ways to a page are equally long. Were they not, its depth would depend on the order of turns: a page that is
+    collected before a shorter way to it is found has handed on the longer one to its targets.
     """
     further = [page_at(layer + 1, (number * step + step) % WIDTH) for step in (1, 3, 7)] if layer < LAYERS else []
     return [*further, page_at(0, number), page_at(0, number + 5)]
@@ -212,6 +215,7 @@ def play_web(crawl: SmallCrawl, grow_to: int) -> int:
     return turns
 
 
+@pytest.mark.long
 def test_crawls_with_other_numbers_of_blocks_agree(tmp_path):
     """A whole web, crawled by one block that is split again and again, and by 16 from the beginning."""
     found = []

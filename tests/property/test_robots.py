@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.robots import Rules
+from tests.sampling import sampling
 
 SITE = "http://a.test"
 PIECES = [
@@ -76,7 +77,7 @@ GROUPS = st.lists(
 
 
 @given(GROUPS, st.text("ab/$", max_size=10))
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=sampling.examples(1000))
 def test_agrees_with_a_naive_reading(groups, rest):
     lines = []
     for names, rules in groups:
@@ -87,7 +88,7 @@ def test_agrees_with_a_naive_reading(groups, rest):
 
 
 @given(HOSTILE, st.text(max_size=20), st.text(max_size=30))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=sampling.examples(500))
 def test_never_raises(text, agent, rest):
     begun = time.process_time()
     rules = Rules(text, agent, SITE)
@@ -99,7 +100,7 @@ def test_never_raises(text, agent, rest):
 
 
 @given(HOSTILE)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=sampling.examples(200))
 def test_what_was_told_is_what_was_done(text):
     rules = Rules(text, "coletor", SITE)
     for path in ("/", "/9", "/%C3?", "/index.html"):

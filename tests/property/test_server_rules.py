@@ -11,6 +11,7 @@ from stages.verifier import prefixes
 from stages.verifier.paths import hash_texts, path_levels
 from stages.verifier.prefixes import FOLDER, KEPT, PREFIXES, PREFIXES_MAX, QUERY, TREE
 from stages.verifier.rules import RULES, TREE_TIMES, Limits, NewRows, judge_new
+from tests.sampling import sampling
 
 SEED = 0xC0FFEE_0000_0000_0001
 LIMIT = st.one_of(st.just(0), st.integers(1, 6))
@@ -179,7 +180,7 @@ def merges(draw, path=PATH, sizes=st.integers(0, 25)):
     return found
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=sampling.examples(300))
 @given(
     merges(),
     st.lists(st.sampled_from([0, 7, 2**64 - 1]), min_size=5, max_size=5),
@@ -190,7 +191,7 @@ def test_arrays_agree_with_the_model(found, domains, limits, text):
     run_merges(found, domains, limits, text)
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=sampling.examples(30))
 @given(st.randoms(use_true_random=False), st.integers(1, 40), st.integers(0, 60), st.integers(20, 300))
 def test_more_prefixes_than_a_server_keeps(random, prefix_max, from_urls, variety):
     """Several merges of a server with many folders, trees and queries, some heavy and most light."""
@@ -208,7 +209,7 @@ def test_more_prefixes_than_a_server_keeps(random, prefix_max, from_urls, variet
     run_merges(found, [1, 1], Limits(0, 0, from_urls, prefix_max, prefix_max))
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=sampling.examples(100))
 @given(merges(), ANY_LIMITS, st.randoms(use_true_random=False))
 def test_the_order_of_rows_says_nothing(found, limits, random):
     rows = [row for part in found for row in part]
@@ -222,7 +223,7 @@ def test_the_order_of_rows_says_nothing(found, limits, random):
     assert told[0] == told[1]
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=sampling.examples(300))
 @given(st.lists(st.builds("{}{}".format, st.sampled_from(HOSTS), PATH), max_size=30), st.integers(0, 5))
 def test_levels_are_those_of_plain_python(urls, skipped):
     """Also of a slice, and of several chunks."""
@@ -232,7 +233,7 @@ def test_levels_are_those_of_plain_python(urls, skipped):
     assert path_levels(pa.chunked_array([urls[:skipped], urls[skipped:]], pa.string())).tolist() == want
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=sampling.examples(200))
 @given(st.lists(st.binary(max_size=40), min_size=1, max_size=20), st.integers(0, 2**64 - 1))
 def test_a_hash_is_that_of_the_bytes_wherever_they_lie(texts, seed):
     ends = np.cumsum([len(text) for text in texts])

@@ -226,7 +226,9 @@ pages = st.lists(st.one_of(links, links, blocks, start_tags, end_tags, st.sample
 
 
 def without_order(document: Document) -> tuple:
-    """Tables with other things than cells in them put those before themselves, so that links of a tree may stand in another order."""
+    """Tables with other things than cells in them put those before themselves, so that links of a tree may stand in
+    another order.
+    """
     return (
         document.title,
         document.language,

@@ -6,6 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from contract.url import _PLAIN, Keys, NotCanonical, canonicalise, host_of, port_of, server_of
+from tests.sampling import sampling
 
 hosts = st.sampled_from(
     ["a.test", "A.Test.", "ü.de", "1.2.3.4", "0x7f.1..", "[::1]", "[::ffff:1.2.3.4]", "a..", "xn--tda.de", "%41.test"]
@@ -29,7 +30,7 @@ def canonical_or_none(text, base=None):
         return None
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=sampling.examples(400))
 @given(
     st.one_of(texts, st.text(max_size=40), st.text(max_size=20).map("http://a.test/".__add__)),
     st.sampled_from([None, "http://base.test/x/y?z"]),
@@ -46,7 +47,7 @@ def test_canonical_form_is_idempotent(text, base):
         assert url.startswith(server_of(url) + "/") and host_of(server_of(url)) and 0 <= port_of(server_of(url)) < 65536
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=sampling.examples(400))
 @given(
     st.from_regex(_PLAIN, fullmatch=True)
     | st.builds("http://{}/{}".format, st.text("a1-.x", min_size=1, max_size=12), st.text("aZ0_.~/-?=&%", max_size=12))

@@ -18,12 +18,13 @@ from stages.verifier.texts import FOLDED, SEGMENTS_MAX, choose_folded
 from storage.keyed_file import KeyedFile
 from storage.pairs import PAIR_END, Runs, find_pair, find_pairs, sort_pairs
 from storage.tables import ROW_GROUP_ROWS, column, write_table
+from tests.sampling import sampling
 
 END = 2**64 - 1
 keys = st.one_of(st.sampled_from([0, 1, 2**32, 2**32 + 1, 2**63, END - 1, END]), st.integers(0, END))
 pairs = st.tuples(keys, keys)
 SCHEMA = pa.schema([pa.field(name, pa.uint64(), nullable=False) for name in ("first", "second")])
-quick = settings(max_examples=150, deadline=None, derandomize=True)
+quick = settings(max_examples=sampling.examples(150))
 
 
 def columns_of(rows) -> tuple[np.ndarray, np.ndarray]:
@@ -181,7 +182,10 @@ def test_a_keyed_file_gives_any_range(tmp_path, runs):
 
 
 def test_any_number_of_keyed_files_may_be_in_use(tmp_path):
-    """A block that was long without a turn has an AUX for each turn of the others; a process may have some hundred files open."""
+    """A block that was long without a turn has an AUX for each turn of the others.
+
+    A process may have some hundred files open.
+    """
     write_table(tmp_path / "t.parquet", pa.table({"first": [1, 1, 2], "second": [1, 2, 1]}, schema=SCHEMA))
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = len(os.listdir("/proc/self/fd")) + 20

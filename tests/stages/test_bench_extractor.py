@@ -1,4 +1,7 @@
-"""bin/bench extractor: what is computed from given numbers, the pages in their two forms, the peers, memory and parts of time."""
+"""bin/bench extractor.
+
+What is computed from given numbers, the pages in their two forms, the peers, memory and parts of time.
+"""
 
 import os
 import sys
@@ -17,7 +20,10 @@ from contract.errors import BadInput
 from tests.extractor_lab import Tables
 
 CORES = sorted(os.sched_getaffinity(0))
-HTML = b"<!doctype html><meta charset=iso-8859-1><title>Caf\xe9</title><p><a href=b.html>b</a> <a href='b.html#x'>b</a> <img src=c.png>"
+HTML = (
+    b"<!doctype html><meta charset=iso-8859-1><title>Caf\xe9</title><p><a href=b.html>b"
+    b"</a> <a href='b.html#x'>b</a> <img src=c.png>"
+)
 
 
 @pytest.fixture

@@ -127,7 +127,7 @@ def test_what_wrk_prints():
 def test_silent_servers_accept_and_hang_up_only_when_they_are_ended(tmp_path):
     sites = make_sites("silent", 1, 3)
     with silent(sites, 3, tmp_path) as servers:
-        asked = [socket.create_connection((site.address, int(servers.port)), timeout=30) for site in sites]
+        asked = [socket.create_connection((site.address, int(servers.port)), timeout=300) for site in sites]
         for connection in asked[:-1]:
             connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         with pytest.raises(TryLater):
@@ -138,7 +138,7 @@ def test_silent_servers_accept_and_hang_up_only_when_they_are_ended(tmp_path):
         asked[0].setblocking(False)
         with pytest.raises(BlockingIOError):
             asked[0].recv(1)
-        asked[0].settimeout(30)
+        asked[0].settimeout(300)
     for connection in asked:
         with closing(connection):
             try:

@@ -1,4 +1,7 @@
-"""bin/bench verifier: the stream, DRUM and the other peers against a Python set, what is computed from numbers, and a whole quick run."""
+"""bin/bench verifier.
+
+The peers against a Python set, what is computed from numbers, and a whole quick run.
+"""
 
 import importlib.util
 import json
@@ -12,28 +15,23 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from bench.fetcher.figures import goal_lines
 from bench.verifier.batch import Batch, first_of_each, pack, to_lines
 from bench.verifier.field import Field
 from bench.verifier.figures import GOALS, goal_figures, mark_row, table_lines, thesis_lines
-from bench.verifier.inputs import extracted_table, metadata_table, servers_table
 from bench.verifier.limit import time_limit
 from bench.verifier.options import Limits, read_marks, read_peers
 from bench.verifier.ours import Ours, size_of
 from bench.verifier.peers import PEERS, Missing, open_peer
-from bench.verifier.peers.drum import CHECK, CHECK_UPDATE, UPDATE, Drum
 from bench.verifier.plot import draw
 from bench.verifier.rate import between, rates
 from bench.verifier.run import how_far
-from bench.verifier.stream import Shape, Stream, level_for
+from bench.verifier.stream import Shape, Stream
 from contract.blocks import interval
 from contract.config import Config
 from contract.names import generation
-from contract.tables import CYCLE_SERVERS, EXTRACTED, METADATA
-from contract.url import canonicalise, server_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = Shape(servers=2_000, collected=300, extracted=3_000)
@@ -55,111 +53,6 @@ def play(stream: Stream, cycles: int):
             ),
         )
         stream.note_turn(*EVERYTHING, collected)
-
-
-def test_the_same_seed_gives_the_same_bytes_and_another_one_others():
-    first, again, other = (
-        Stream(shape) for shape in (SMALL, SMALL, Shape(servers=2_000, collected=300, extracted=3_000, seed=2))
-    )
-    for cycle in range(3):
-        one, two, three = (stream.extract(cycle) for stream in (first, again, other))
-        assert first.urls_of(one.server, one.number).equals(again.urls_of(two.server, two.number))
-        assert np.array_equal(one.key, two.key) and np.array_equal(one.links_in, two.links_in)
-        assert not np.array_equal(one.key, three.key)
-
-
-def test_a_stream_that_was_saved_goes_on_as_the_one_that_was_not(tmp_path):
-    whole, stopped, resumed = Stream(SMALL), Stream(SMALL), Stream(SMALL)
-    for stream in (whole, stopped):
-        list(play(stream, 3))
-    stopped.save(tmp_path / "stream.npz")
-    resumed.load(tmp_path / "stream.npz")
-    assert np.array_equal(whole.extract(3).key, resumed.extract(3).key)
-    assert np.array_equal(whole.collect(*EVERYTHING).key, resumed.collect(*EVERYTHING).key)
-
-
-def test_the_share_of_known_urls_is_kept_and_rows_are_distinct_and_in_order():
-    stream = Stream(SMALL)
-    known = set()
-    for cycle, (urls, _) in enumerate(play(stream, 12)):
-        keys = urls.key.tolist()
-        assert len(keys) == len(set(keys)) == SMALL.extracted
-        domain = stream.domain_key[urls.server]
-        assert np.array_equal(np.lexsort((urls.key, domain)), np.arange(len(urls)))
-        share = len(known.intersection(keys)) / SMALL.extracted
-        assert share == stream.known_share
-        assert share == 0 if cycle == 0 else share <= 0.7
-        known.update(keys)
-    assert share > 0.69
-    assert int(stream.counts.sum()) == len(known)
-    fresh = Stream(Shape(servers=2_000, collected=300, extracted=3_000, known_share=0.0))
-    assert sum(len(urls) for urls, _ in play(fresh, 3)) == int(fresh.counts.sum())
-
-
-def test_a_text_follows_from_its_url_alone_and_no_two_urls_share_one():
-    stream = Stream(SMALL)
-    text_of, key_of = {}, {}
-    for urls, batch in play(stream, 6):
-        for pair, key, text in zip(
-            zip(urls.server.tolist(), urls.number.tolist()), urls.key.tolist(), batch.texts.to_pylist()
-        ):
-            assert text_of.setdefault(pair, text) == text and key_of.setdefault(pair, key) == key
-    assert len(set(text_of.values())) == len(set(key_of.values())) == len(text_of)
-    assert 50 < pc.mean(pc.binary_length(batch.texts)).as_py() < 70
-    for (server, _), text in list(text_of.items())[::97]:
-        assert canonicalise(text) == text and server_of(text) == stream.texts.servers[server].as_py()
-
-
-def test_servers_have_names_of_their_own_and_sizes_by_a_power_law():
-    stream = Stream(Shape(servers=100_000, collected=1_000, extracted=200_000, known_share=0.0))
-    assert pc.count_distinct(stream.texts.servers).as_py() == 100_000
-    assert len(np.unique(stream.domain_key)) == 50_000 and len(np.unique(stream.server_key)) == 100_000
-    stream.extract(0)
-    sizes = stream.counts.astype(float)
-    expected = 200_000 * np.log(1_000 + 100.0) - 200_000 * np.log(100.0)
-    assert sizes[:1_000].sum() == pytest.approx(expected / np.log((100_000 + 100) / 100), rel=0.02)
-
-
-def test_collected_urls_are_of_the_block_known_and_never_collected_before():
-    stream = Stream(SMALL)
-    known, collected = set(), set()
-    for cycle in range(8):
-        block = interval(cycle % 2, 2)
-        extracted, chosen = stream.extract(cycle), stream.collect(*block)
-        keys = set(chosen.key.tolist())
-        assert len(keys) == len(chosen) == (SMALL.collected if cycle >= 2 else 0)
-        assert keys <= known and not keys & collected
-        assert all(block[0] <= key < block[1] for key in stream.domain_key[chosen.server].tolist())
-        collected |= keys
-        stream.note_turn(*block, chosen)
-        here = stream.absorbed > 0
-        known = {
-            int(key)
-            for server in np.flatnonzero(here)
-            for key in stream.keys_of(
-                np.full(stream.absorbed[server], server, np.uint32), np.arange(stream.absorbed[server], dtype=np.uint32)
-            )
-        }
-        assert len(extracted) == SMALL.extracted
-
-
-def test_a_quota_takes_as_many_as_are_wanted():
-    assert level_for(np.array([5, 1, 9]), 8) == 4  # 4 + 1 + 4
-    assert level_for(np.array([5, 1, 9]), 100) == 9
-    assert level_for(np.array([], np.uint32), 5) == 0
-
-
-def test_tables_are_those_of_the_contract():
-    stream = Stream(SMALL)
-    (_, _), (urls, _) = list(play(stream, 2))
-    collected = stream.collect(*EVERYTHING)
-    for table, schema in (
-        (extracted_table(stream, urls), EXTRACTED),
-        (metadata_table(stream, collected, 1_700_000_000_000), METADATA),
-        (servers_table(stream, collected, 1_700_000_000_000), CYCLE_SERVERS),
-    ):
-        assert table.schema.equals(schema)
-        table.validate(full=True)
 
 
 def test_a_peer_that_is_not_installed_says_how_to_get_it(tmp_path, monkeypatch):
@@ -214,59 +107,6 @@ def test_every_peer_finds_what_a_set_finds(name, tmp_path):
         assert sum(found) + peer.unique == sum(expected)
     else:
         assert found == expected
-
-
-class Model:
-    """What DRUM must answer: a dictionary, asked in order."""
-
-    def __init__(self):
-        self.values, self.answers = {}, []
-
-    def ask(self, operation, keys, value, texts):
-        for key, text in zip(keys.tolist(), texts):
-            if operation & CHECK:
-                self.answers.append((key, key not in self.values, text))
-            if operation & UPDATE:
-                self.values[key] = value
-
-
-@pytest.mark.parametrize("merge_bytes", [1, 2_000, 1 << 30])
-def test_drum_checks_updates_and_answers_in_the_order_of_asking(merge_bytes, tmp_path):
-    random = np.random.default_rng(5)
-    answers = []
-    drum = Drum(
-        tmp_path,
-        buckets=4,
-        array_rows=16,
-        merge_bytes=merge_bytes,
-        on_answer=lambda keys, unique, texts: answers.extend(zip(keys.tolist(), unique.tolist(), texts)),
-    )
-    model = Model()
-    for step in range(30):
-        keys = random.integers(0, 60, 25).astype(np.uint64) * np.uint64(0x0421_0842_1084_2108)
-        operation = (CHECK, UPDATE, CHECK_UPDATE)[step % 3]
-        texts = [f"{step}-{place}" for place in range(len(keys))]
-        drum.ask(operation, keys, step, pa.array(texts) if operation & CHECK else None)
-        model.ask(operation, keys, step, [text.encode() for text in texts])
-    drum.merge()
-
-    def by_bucket(rows):
-        return {bucket: [row for row in rows if row[0] >> 62 == bucket] for bucket in range(4)}
-
-    assert by_bucket(answers) == by_bucket(model.answers)  # first in, first out, within a bucket
-    stored = [bucket.read_z() for bucket in drum._buckets]
-    assert {int(key): int(value) for z in stored for key, value in zip(z["key"], z["value"])} == model.values
-    drum.close()
-
-
-def test_drum_shares_the_passes_over_its_repository_among_batches(tmp_path):
-    drum = Drum(tmp_path, buckets=2, array_rows=10, merge_bytes=1 << 20)
-    batch = next(batch for _, batch in play(Stream(SMALL), 1))
-    drum.take(batch)
-    shared_s, alone_s = drum.share_merge(len(batch))
-    assert 0 < shared_s < alone_s
-    assert drum.unique == SMALL.extracted
-    drum.close()
 
 
 def test_keys_as_bytes_sort_as_numbers():

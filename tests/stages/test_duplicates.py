@@ -44,7 +44,7 @@ def clusters_by_dictionary(columns: list[list[bytes]]) -> dict[bytes, list[int]]
 
 
 def make_columns(seed: int) -> list[list[bytes]]:
-    """Digests of few and many pages, of one prefix and of many, some that differ in their last byte only, some unknown."""
+    """Digests of few and many pages, of one prefix and of many; some differ in the last byte only, some are unknown."""
     chance = random.Random(seed)
     pool = [chance.randbytes(16) for _ in range(400)]
     pool += [b"\xab\xcd" + chance.randbytes(14) for _ in range(100)]
@@ -132,7 +132,10 @@ def test_one_crawl_and_several_are_shown(tmp_path):
         }
         assert [line["size"] for line in lines] == sorted((len(line["pages"]) for line in lines), reverse=True)
         known = sum(map(len, truth.values()))
-        closing = f"{known} pages, {len(truth)} distinct, {sum(line['size'] for line in lines)} in {len(lines)} clusters; {len(pages) - known} more"
+        closing = (
+            f"{known} pages, {len(truth)} distinct, {sum(line['size'] for line in lines)} in "
+            f"{len(lines)} clusters; {len(pages) - known} more"
+        )
         assert closing in shown.stderr
         plain = show("--duplicates", *crawls, "--limit", "1").stdout
         assert f"(1 of {len(lines)} clusters shown; --limit 0 shows all)" in plain and closing in plain

@@ -63,7 +63,10 @@ def test_exit_codes_of_cycles(tmp_path, capsys):
 def test_tables_are_the_same_with_the_compiled_scanner(tmp_path):
     """Above [extractor] scan_from_bytes it is loaded; of these pages it reads all but the last."""
     pages = {
-        f"http://a.test/{number}/": f"<title>{number} &amp;</title><base href=/b/><a href='x{number}#f'>t</a><IMG src=i><a rel=nofollow href=y>u</a>"
+        f"http://a.test/{number}/": (
+            f"<title>{number} &amp;</title><base href=/b/><a href='x{number}#f'>t</a>"
+            f"<IMG src=i><a rel=nofollow href=y>u</a>"
+        )
         for number in range(9)
     }
     (tmp_path / "one.warc.zst").write_bytes(
@@ -175,7 +178,10 @@ def test_records_of_another_program(tmp_path):
 
 def test_depth_scope_and_the_books(tmp_path):
     pages = {
-        PAGE: "<a href=x.zip><a href=//o.org/><a href=y><img src=i.png><a href='javascript:x'><a href='http://['><a href=y>"
+        PAGE: (
+            "<a href=x.zip><a href=//o.org/><a href=y><img src=i.png><a "
+            "href='javascript:x'><a href='http://['><a href=y>"
+        )
     }
     tables = alone(tmp_path, page_file(pages), config=configured("scope", accept_suffixes=("com",)))
     wanted = {
@@ -217,8 +223,8 @@ def test_odd_answers_end_no_extraction(tmp_path):
 
 def test_what_is_kept_of_a_page(tmp_path):
     html = (
-        b"<html lang=pt><title>T</title><base href=/b/><link rel=canonical href=c?utm_source=x><meta name=robots content=noindex>"
-        b"<a href=//o.org/>"
+        b"<html lang=pt><title>T</title><base href=/b/><link rel=canonical href=c?utm_source=x>"
+        b"<meta name=robots content=noindex><a href=//o.org/>"
     )
     file = WarcFile().answer(PAGE, http(html))
     file.answer(PAGE + "2", http(html, 200, "text/html; charset=latin1", "X-Robots-Tag: nofollow"))

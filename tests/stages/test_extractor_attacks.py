@@ -1,4 +1,7 @@
-"""What an attack on the extractor once broke: wrong rows from drawings and bases, pages of endless URLs, inputs that hold nothing."""
+"""What an attack on the extractor once broke.
+
+Wrong rows from drawings and bases, pages of endless URLs, inputs that hold nothing.
+"""
 
 import subprocess
 import time
@@ -100,6 +103,7 @@ def test_a_page_of_endless_urls_is_cut(tmp_path, keep_links):
     assert tables.rows(names.REJECTED)[0]["example"] == f"{SITE}/{'p' * 80}/{10_000 // length:04d}"
 
 
+@pytest.mark.long
 def test_results_that_do_not_fit_into_memory_are_their_largest_pages_fault(tmp_path):
     """Three pages that each fit, and together do not: the largest is left out, and the run goes on."""
     folder = tmp_path / "pages"
@@ -167,7 +171,10 @@ def test_columns_have_bounds_whatever_others_wrote(tmp_path):
 
 def test_no_element_is_taken_twice():
     page = html.read(
-        b"<meta href=x http-equiv=refresh content='0;url=r'><title src=y>t</title><BODY BACKGROUND=b.png><img src=i background=j>",
+        (
+            b"<meta href=x http-equiv=refresh content='0;url=r'><title src=y>t</title><BODY "
+            b"BACKGROUND=b.png><img src=i background=j>"
+        ),
         "utf-8",
     )
     assert page.title == "t" and sorted((text, count) for (_, text, _), count in page.links.items()) == [

@@ -114,7 +114,10 @@ def small(folder: Path) -> Cycle:
 
 
 def test_pages_hand_on_what_the_list_gave_them(tmp_path):
-    """Equally to each followed target; the rest of the division stays with the page, and so does all where there is nobody to give it to."""
+    """Equally to each followed target.
+
+    The rest of the division stays with the page, and so does all where there is nobody to give it to.
+    """
     pages = WarcFile().answer(
         HOME, http(b"<a href=a>A</a><a href=b>B</a><a href=b>B</a><a href=c rel=nofollow>C</a><img src=i.png>")
     )
@@ -431,6 +434,7 @@ def test_duckdb_opens_every_table(tmp_path):
     for name, schema in SCHEMAS.items():
         assert duckdb.sql(f"select * from '{folder / name}'").columns == schema.names
     joined = duckdb.sql(
-        f"select count(*) from '{folder / names.METADATA}' join '{folder / names.COLLECTED}' using (url_key) where outcome = 'answered'"
+        f"select count(*) from '{folder / names.METADATA}' join "
+        f"'{folder / names.COLLECTED}' using (url_key) where outcome = 'answered'"
     )
     assert joined.fetchall() == [(3,)]

@@ -1,4 +1,7 @@
-"""Tables that options bring or that several pages make together: repeats, Alvos, anchors, fingerprints, what was rejected, and bin/check."""
+"""Tables that options bring or that several pages make together.
+
+Repeats, Alvos, anchors, fingerprints, what was rejected, and bin/check.
+"""
 
 import json
 import subprocess
@@ -20,6 +23,7 @@ from storage.publish import describe, encode_json, publishing, read_manifest
 from storage.tables import read_table, write_table
 from tests.extractor_lab import Tables, WarcFile, alone, configured, http, page_file
 from tests.small_crawl import SmallCrawl
+from tests.unit.test_extractor_answer import REDIRECTS
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = "http://example.com"
@@ -34,7 +38,10 @@ def targets_of(tables: Tables) -> set[str]:
 
 
 def test_a_url_that_is_answered_twice_counts_once(tmp_path):
-    """In one chunk and in another file, as files of other people have it; anchors and all columns of links stay with their pages."""
+    """In one chunk and in another file, as files of other people have it.
+
+    Anchors and all columns of links stay with their pages.
+    """
     first = page_file({SITE + "/": "<a href=/a>A</a>", SITE + "/x": "<a href=/b>B</a>"})
     first.answer(SITE + "/", http(b"<a href=/second>S</a><a href=/third>T</a><a href=/x.zip>")).answer(
         SITE + "/y", http(b"<img src=/i><a href=/c>C</a>")
@@ -69,7 +76,10 @@ def test_a_url_that_is_answered_twice_counts_once(tmp_path):
 
 
 def test_texts_that_only_a_left_out_page_told(tmp_path):
-    """A worker tells the text of a URL once. What it told of a page or a chunk that does not count, others still need."""
+    """A worker tells the text of a URL once.
+
+    What it told of a page or a chunk that does not count, others still need.
+    """
     first = page_file({SITE + "/": "", SITE + "/x": "<a href=/b>"}).answer(SITE + "/", http(b"<a href=/needed>"))
     broken = page_file({f"{SITE}/{number}": f"<a href=/also{number}>" for number in range(200)})
     place = len(broken.members) // 4
@@ -93,7 +103,10 @@ def test_duplicates_are_marked(tmp_path):
 
 
 def test_targets_out_of_scope_are_kept(tmp_path):
-    page = "<a href=/a>A</a><a href=/b.zip>B</a><a href=http://o.org/>O</a><a href=http://o.org/ rel=nofollow>again</a><img src=/c.png><a href=mailto:x>"
+    page = (
+        "<a href=/a>A</a><a href=/b.zip>B</a><a href=http://o.org/>O</a><a href=http://o.org/ "
+        "rel=nofollow>again</a><img src=/c.png><a href=mailto:x>"
+    )
     pages = {SITE + "/": page, SITE + "/2": "<a href=http://o.org/><a href=http://p.org/x>"}
     for keep, links in (("in_scope", 1), ("all", 6)):
         config = replace(
@@ -112,7 +125,9 @@ def test_targets_out_of_scope_are_kept(tmp_path):
 
 def test_what_was_rejected_adds_up(tmp_path):
     pages = {
-        f"{SITE}/{number}": "<a href=/x.zip><a href=/x.zip><a href=http://o.org/1><a href=http://o.org/2><a href=/a/a/a/a/a/a/>"
+        f"{SITE}/{number}": (
+            "<a href=/x.zip><a href=/x.zip><a href=http://o.org/1><a href=http://o.org/2><a href=/a/a/a/a/a/a/>"
+        )
         for number in range(3)
     }
     tables = alone(tmp_path, page_file(pages), config=configured("scope", accept_suffixes=("com",)))
@@ -255,7 +270,10 @@ def test_the_check_accepts_a_cycle_and_rejects_other_sums(committed):
 
 def test_sitemaps_that_a_robots_txt_names_are_its_links(tmp_path):
     """Whatever their server; once for a robots.txt that is asked for twice, and by the same scope as other links."""
-    text = f"Sitemap: {SITE}/map.xml\nUser-agent: *\nSitemap: https://maps.example/all.xml.gz\nSitemap: {SITE}/map.zip\nSitemap: /relative\n".encode()
+    text = (
+        f"Sitemap: {SITE}/map.xml\nUser-agent: *\nSitemap: "
+        f"https://maps.example/all.xml.gz\nSitemap: {SITE}/map.zip\nSitemap: /relative\n"
+    ).encode()
     file = WarcFile().robots(SITE, text).robots(SITE, text).robots("http://none.example", b"", 404)
     tables = alone(tmp_path, file.answer(SITE + "/", http(b"<a href=/map.xml>")))
     assert {url: row["links_in"] for url, row in tables.by_url(names.EXTRACTED).items()} == {
@@ -267,3 +285,13 @@ def test_sitemaps_that_a_robots_txt_names_are_its_links(tmp_path):
     (tmp_path / "other").mkdir()
     unread = alone(tmp_path / "other", file, config=configured("extractor", follow=("a",)))
     assert [row["url"] for row in unread.rows(names.EXTRACTED)] == [SITE + "/map.xml"]
+
+
+def test_redirects_are_told_in_the_table(tmp_path):
+    file = WarcFile()
+    for number, (location, status, _) in enumerate(REDIRECTS):
+        url = f"http://example.com/dir/{number}"
+        file.answer(url, http(b"", status, "text/html; charset=iso-8859-1", f"Location: {location}"))
+    told = alone(tmp_path, file).by_url(names.METADATA)
+    for number, (_, _, redirect_to) in enumerate(REDIRECTS):
+        assert told[f"http://example.com/dir/{number}"]["redirect_to"] == redirect_to.replace("page.html", str(number))

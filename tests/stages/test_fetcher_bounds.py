@@ -143,7 +143,7 @@ def fetch_measured(
         ),
     ]
     done = subprocess.run(
-        [sys.executable, "-c", MEASURED, *map(str, words)], cwd=ROOT, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", MEASURED, *map(str, words)], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S
     )
     return done, int(re.search(r"VmHWM:\s+(\d+) kB", done.stderr)[1]) / 1024
 
@@ -231,7 +231,7 @@ def test_a_low_limit_on_open_files_lowers_what_is_kept_as_well(tmp_path):
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
         )
         assert done.returncode == 0 and f"leaves room for {room} connections" in done.stderr, done.stderr
         assert server.connections.most == room
@@ -239,6 +239,7 @@ def test_a_low_limit_on_open_files_lowers_what_is_kept_as_well(tmp_path):
     assert counts["answered"] == len(urls) and counts["failed"] == 0
 
 
+@pytest.mark.long
 def test_bodies_on_disk_are_open_files_that_the_limit_is_raised_for(tmp_path):
     count = DESCRIPTORS_SPARE + 40
     hosts = {f"h{number}.test": f"127.0.0.{number + 1}" for number in range(count)}
@@ -264,7 +265,7 @@ def test_bodies_on_disk_are_open_files_that_the_limit_is_raised_for(tmp_path):
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
         )
     assert done.returncode == 0, done.stderr
     assert len(finals_in(tmp_path / "out")) == count

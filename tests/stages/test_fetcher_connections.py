@@ -1,4 +1,7 @@
-"""Open connections and what is kept of them: never more than allowed, in all and to one address, as servers count them."""
+"""Open connections and what is kept of them.
+
+Never more than allowed, in all and to one address, as servers count them.
+"""
 
 import socket
 import subprocess

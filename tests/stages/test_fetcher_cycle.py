@@ -230,6 +230,7 @@ def test_a_list_with_a_url_that_could_end_a_header_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("orphaned", [False, True])
+@pytest.mark.sampled(1)
 def test_progress_goes_to_the_supervisor_whose_end_is_ours(tmp_path, orphaned):
     progress, tell = os.pipe()
     alive, hold = os.pipe()

@@ -36,7 +36,9 @@ def some_page(dice: random.Random) -> bytes:
     items = "".join(
         f"<li class='item'><a href='/{dice.choice(WORDS)}'>{dice.choice(WORDS)}</a></li>\n" for _ in range(20)
     )
-    return f"<!doctype html><html><head><title>{dice.choice(WORDS)}</title></head><body><ul>\n{items}</ul></body></html>".encode()
+    return (
+        f"<!doctype html><html><head><title>{dice.choice(WORDS)}</title></head><body><ul>\n{items}</ul></body></html>"
+    ).encode()
 
 
 def add_cycle(crawl: Path, cycle: int, servers: int, pages: int, **options) -> Path:

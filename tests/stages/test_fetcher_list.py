@@ -27,6 +27,7 @@ from storage.publish import verify
 from storage.tables import write_table
 from tests.fetcher_lab import (
     NO_REVISIT,
+    PATIENCE_S,
     ROOT,
     RawServer,
     fetch,
@@ -241,7 +242,7 @@ def test_an_unfinished_folder_belongs_to_its_list(tmp_path, hosts):
         process = start_fetcher(first, "--out", tmp_path / "out", *hosts, "--set", "fetcher.delay_s=1")
         server.wait_for(2)
         process.kill()
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE_S)
         refused = run_here(second, "--out", tmp_path / "out", *hosts)
         assert refused.returncode == 64 and "begun with 'first.txt'" in refused.stderr
         done = run_here(first, "--out", tmp_path / "out", *hosts)
@@ -285,12 +286,12 @@ def test_a_reader_that_does_not_read_holds_up_no_transfer(tmp_path, hosts):
             tmp_path / "out",
             *hosts,
             "--set",
-            "fetcher.total_timeout_s=2",
+            "fetcher.total_timeout_s=60",
             "--set",
-            "fetcher.connect_timeout_s=1",
+            "fetcher.connect_timeout_s=30",
         )
         server.wait_for(count + 1)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0 and [line.split()[0] for line in out.splitlines()] == ["200"] * count, err
 
 
@@ -299,7 +300,7 @@ def test_closed_descriptors_are_no_defect(tmp_path, hosts, redirect):
     with RawServer(lambda seen: ok()) as server:
         (tmp_path / "urls.txt").write_text(f"http://one.test:{server.port}/\n")
         words = [sys.executable, "-m", "stages.fetcher", tmp_path / "urls.txt", "--out", tmp_path / "out", *hosts]
-        done = subprocess.run(f"{shlex.join(map(str, words))} {redirect}", shell=True, cwd=ROOT, timeout=20)
+        done = subprocess.run(f"{shlex.join(map(str, words))} {redirect}", shell=True, cwd=ROOT, timeout=PATIENCE_S)
     assert done.returncode == 0 and (tmp_path / "out" / names.MANIFEST).exists()
 
 

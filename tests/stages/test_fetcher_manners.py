@@ -15,10 +15,11 @@ from contract.pause import SLOW_LEAST_MS, SLOW_MOST_MS
 from stages.fetcher.bodies import Bodies
 from stages.fetcher.exchange import Exchange, Limits, Origin
 from stages.fetcher.resume import read_history
-from stages.fetcher.server_queues import HostWork
+from stages.fetcher.server_queues import HostWork, Known
 from tests.fetcher_lab import (
     NO_ROBOTS,
     PATIENCE_S,
+    Gathered,
     RawServer,
     fetch,
     finals_in,
@@ -77,10 +78,11 @@ def test_the_cycle_ends_with_transfers_in_flight_and_the_rest_not_reached(tmp_pa
         hosts = {f"h{number}.test": f"127.0.0.{number + 1}" for number in range(5)}
         urls = [f"http://{name}:{server.port}/{number}" for number in range(3) for name in hosts]
         before_s = time.monotonic()
-        result = fetch(tmp_path / "out", urls, hosts, cycle_max_s=0.5, total_timeout_s=1.5)
-        assert 1.5 <= time.monotonic() - before_s < 6.0
-        assert all(seen.started_s - before_s < 1.4 for seen in server.seen)
-    assert result.counts["failed"] == 5 and result.counts["not_reached"] == 10
+        result = fetch(tmp_path / "out", urls, hosts, cycle_max_s=1.0, total_timeout_s=1.5)
+        assert time.monotonic() - before_s >= 1.5
+        begun = [seen.host for seen in server.seen if seen.target != "/robots.txt"]
+    assert 1 <= len(begun) == len(set(begun)) <= 5, "one transfer per host, and none when the time is over"
+    assert result.counts["failed"] == len(begun) and result.counts["not_reached"] == 15 - len(begun)
     assert_books_balance(result, tmp_path / "out")
 
 
@@ -89,9 +91,9 @@ def test_the_cycle_ends_although_bandwidth_would_keep_its_transfers_for_minutes(
         before_s = time.monotonic()
         url = f"http://one.test:{server.port}/long"
         result = fetch(
-            tmp_path / "out", [url], HOSTS, cycle_max_s=0.3, total_timeout_s=0.5, bandwidth_max_bytes_per_s=20_000
+            tmp_path / "out", [url], HOSTS, cycle_max_s=0.3, total_timeout_s=0.5, bandwidth_max_bytes_per_s=2_000
         )
-        assert time.monotonic() - before_s < 6.0
+        assert time.monotonic() - before_s < 250, "the whole body would take 500 s"
     assert result.not_reached == [(url, "")]
     assert_books_balance(result, tmp_path / "out")
 
@@ -102,19 +104,23 @@ def test_a_crawl_delay_beyond_the_cycle_is_never_hurried(tmp_path):
 
     with RawServer(answer) as server:
         urls = [f"http://one.test:{server.port}/{n}" for n in range(3)]
-        before_s = time.monotonic()
-        result = fetch(tmp_path / "out", urls, HOSTS, cycle_max_s=3.0)
+        fetch(tmp_path / "one", urls[:1], HOSTS)
         assert server.targets == ["/robots.txt", "/0"] and gaps_s(server.seen)[0] >= 2.0
-        assert time.monotonic() - before_s < 3.0, "nobody waits for what cannot come"
+        before_s, rules = time.monotonic(), b"User-agent: *\nCrawl-delay: 3000\n"
+        known = {f"http://one.test:{server.port}": Known(robots_text=rules)}
+        result = fetch(tmp_path / "out", urls, HOSTS, known=known, cycle_max_s=2500.0)
+        assert server.targets == ["/robots.txt", "/0", "/0"]
+        assert time.monotonic() - before_s < PATIENCE_S, "nobody waits for what cannot come"
     assert [url for url, _ in result.not_reached] == urls[1:]
 
 
+@pytest.mark.long
 def test_fifty_hosts_of_one_address_hold_up_nobody_else(tmp_path):
-    hosts = {f"crowd{number}.test": "127.0.0.1" for number in range(50)} | {"alone.test": "127.0.0.2"}
+    hosts = {f"crowd{number}.test": "127.0.0.1" for number in range(200)} | {"alone.test": "127.0.0.2"}
     with RawServer(Script(), "0.0.0.0") as server:
         urls = [f"http://{name}:{server.port}/{n}" for n in range(2) for name in hosts if name != "alone.test"]
         urls += [f"http://alone.test:{server.port}/{n}" for n in range(8)]
-        result = fetch(tmp_path / "out", urls, hosts, delay_s=0.05, cycle_max_s=1.5)
+        result = fetch(tmp_path / "out", urls, hosts, delay_s=0.05, cycle_max_s=4.0)
         crowd = [seen for seen in server.seen if seen.address == "127.0.0.1"]
         alone = [seen for seen in server.seen if seen.address == "127.0.0.2"]
         assert len(alone) == 9 and min(gaps_s(alone)) >= 0.05 and min(gaps_s(crowd)) >= 0.05
@@ -128,6 +134,7 @@ def test_fifty_hosts_of_one_address_hold_up_nobody_else(tmp_path):
 
 
 @pytest.mark.parametrize("status,form", [("429 Slow", "seconds"), ("503 Busy", "date")])
+@pytest.mark.sampled(1)
 def test_retry_after_is_obeyed(tmp_path, status, form):
     asked_until_s = []
 
@@ -257,10 +264,12 @@ def test_delay_scope_says_who_rests_together(tmp_path, scope, hosts, rests):
 
 
 def test_an_address_s_pause_alone_leaves_hosts_elsewhere_alone(tmp_path):
-    """The host itself has no pause, where only the address is named: its robots.txt and its page follow by the address's."""
-    with RawServer(Script(), "0.0.0.0") as server:
+    """The host itself has no pause, where only the address is named.
+
+    Its page follows its robots.txt by the address's.
+    """
+    with RawServer(Gathered(6, Script()), "0.0.0.0") as server:  # answers once all six are asked, side by side
         hosts = {f"h{number}.dom.test": f"127.0.0.{number + 1}" for number in range(6)}
-        before_s = time.monotonic()
         fetch(
             tmp_path / "out",
             [f"http://{name}:{server.port}/" for name in hosts],
@@ -269,7 +278,7 @@ def test_an_address_s_pause_alone_leaves_hosts_elsewhere_alone(tmp_path):
             delay_scope=("address",),
         )
         assert all(min(gaps_s([seen for seen in server.seen if seen.host == name])) >= 0.5 for name in hosts)
-        assert time.monotonic() - before_s < 2.5, "side by side"
+        assert len(server.seen) == 12 and server.busy_most >= 6
 
 
 # --- retries ---
@@ -295,10 +304,11 @@ def test_temporary_failures_are_asked_again_behind_the_others_after_the_pause(tm
 
 
 def test_the_end_of_the_cycle_makes_the_last_failure_final(tmp_path):
-    with RawServer(Script(a=[BUSY])) as server:
+    """Its server asks for a pause that is longer than the cycle."""
+    with RawServer(Script(a=[BUSY.replace(b"Busy", b"Busy\r\nRetry-After: 3000")])) as server:
         urls = [f"http://one.test:{server.port}/{name}" for name in "ab"]
         lines = []
-        result = fetch(tmp_path / "out", urls, HOSTS, retries_max=5, cycle_max_s=0.8, lines=lines)
+        result = fetch(tmp_path / "out", urls, HOSTS, retries_max=5, cycle_max_s=2000.0, lines=lines)
         assert server.targets == ["/robots.txt", "/a"]
     assert outcome_of(finals_in(tmp_path / "out")[urls[0]]) == ("failed", "http_5xx")
     assert result.counts["failed"] == 1 and [url for url, _ in result.not_reached] == urls[1:]
@@ -375,4 +385,4 @@ def test_a_name_all_of_whose_addresses_refuse_is_given_up(tmp_path):
     before_s = time.monotonic()
     result = fetch(tmp_path / "out", [f"http://two.test:{port}/"], {"two.test": f"{NOBODY} 127.0.0.2"}, retries_max=5)
     assert result.counts["not_reached"] == 1 and result.not_reached[0][1] == "connection_refused"
-    assert time.monotonic() - before_s < 10.0
+    assert time.monotonic() - before_s < PATIENCE_S, "the cycle would wait so long"

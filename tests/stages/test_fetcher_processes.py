@@ -126,6 +126,7 @@ def test_what_is_wrong_with_the_configuration_is_told_once(tmp_path, web):
     assert done.returncode == 78 and done.stderr.count("fetcher.hosts_file") == 1
 
 
+@pytest.mark.long
 def test_a_second_signal_ends_a_team_with_a_stopped_member(tmp_path, web):
     process = start_fetcher(*web.command(processes=2, delay_s=1))
     web.wait_for(4)

@@ -203,6 +203,7 @@ class Stopper:
 
 
 @pytest.mark.parametrize("sync_every_pages", [1, 1000])
+@pytest.mark.sampled(1)
 def test_killed_at_any_point_it_goes_on(tmp_path, sync_every_pages):
     stopper = Stopper()
     out, hosts = tmp_path / "out", tmp_path / "hosts"

@@ -1,4 +1,7 @@
-"""bin/verifier --rebuild: a block whose generations or texts are lost is made again, the same bytes, from the tables of its cycles."""
+"""bin/verifier --rebuild.
+
+A block whose generations or texts are lost is made again, the same bytes, from the tables of its cycles.
+"""
 
 import os
 import shutil
@@ -118,6 +121,7 @@ def flip(path: Path) -> None:
         (1, "none"),
     ],
 )
+@pytest.mark.sampled(3)
 def test_the_same_bytes_come_back(finished, crawl, block, damage):
     before = content(crawl)
     folder, texts = crawl / live(finished, block), read_manifest(crawl / live(finished, block))["texts"]
@@ -191,6 +195,7 @@ def lose(crawl: Path, name: str) -> None:
         f"{names.cycle(0)}/{names.VERIFIER}/{names.AUX}",
     ],
 )
+@pytest.mark.sampled(2)
 def test_a_table_that_was_not_kept_is_named(finished, crawl, name):
     """Cycle 3 is a turn of block 0, cycle 4 one of block 1 whose AUX block 0 absorbed."""
     assert [
@@ -212,6 +217,7 @@ def test_a_table_that_was_not_kept_is_named(finished, crawl, name):
     "name",
     [f"{names.cycle(3)}/{names.EXTRACTOR}/{names.COLLECTED}", f"{names.cycle(4)}/{names.EXTRACTOR}/{names.EXTRACTED}"],
 )
+@pytest.mark.sampled(2)
 def test_a_damaged_table_is_named_and_stays_where_it_is(crawl, name):
     shutil.rmtree(crawl / names.GENERATIONS)
     flip(crawl / name)
@@ -233,7 +239,10 @@ def test_lost_manifests_of_aux_are_made_up_for(finished, crawl):
 
 
 def test_other_bytes_are_refused(finished, crawl):
-    """A plan with another setting makes another generation: that must not take the place of the one that the manifest tells."""
+    """A plan with another setting makes another generation.
+
+    That must not take the place of the one that the manifest tells.
+    """
     plan = crawl / names.cycle(finished.crawl_state.log.generation(0)) / names.PLAN
     value = read_json(plan)
     value["config"]["verifier"]["attempts_max"] = 1
@@ -322,6 +331,7 @@ def test_wrong_command_lines(crawl):
         ("symlink,symlinkat", 9),
     ],
 )
+@pytest.mark.sampled(1)
 def test_killed_midway_and_run_again(finished, crawl, needs, calls, number):
     before = content(crawl)
     shutil.rmtree(crawl / live(finished, 2))

@@ -1,4 +1,7 @@
-"""Decisions that are taken back: by bin/reconsider and by seeding again, absorbed once, before the cycle's own outcomes."""
+"""Decisions that are taken back.
+
+By bin/reconsider and by seeding again, absorbed once, before the cycle's own outcomes.
+"""
 
 import subprocess
 from dataclasses import replace
@@ -43,10 +46,10 @@ def turn(small: SmallCrawl, block: int, outcomes: dict[str, Page], servers: dict
     return listed
 
 
-@pytest.fixture
-def small(tmp_path) -> SmallCrawl:
+@pytest.fixture(scope="module")
+def decided(tmp_path_factory) -> SmallCrawl:
     """Four URLs, three of which were decided about; one block."""
-    small = SmallCrawl(tmp_path / "crawl", 1, CONFIG)
+    small = SmallCrawl(tmp_path_factory.mktemp("decided") / "crawl", 1, CONFIG)
     small.seed(list(OUTCOMES))
     small.absorb_all()
     turn(small, 0, OUTCOMES)
@@ -59,6 +62,11 @@ def small(tmp_path) -> SmallCrawl:
         RULED: ("refused_by_rule", 0),
     }
     return small
+
+
+@pytest.fixture
+def small(decided, tmp_path) -> SmallCrawl:
+    return decided.copy(tmp_path / "crawl")
 
 
 def take_in(small: SmallCrawl) -> None:
@@ -87,6 +95,7 @@ def waiting(small: SmallCrawl) -> set[str]:
         (("--domain", "ruled.test", "--given-up"), set()),
     ],
 )
+@pytest.mark.sampled(3)
 def test_what_is_selected_waits_again(small, options, expected):
     told = run("reconsider", small.crawl.path, *options)
     assert told.returncode == 0, told.stderr
@@ -209,6 +218,7 @@ def test_a_damaged_decision_is_set_aside(small):
 
 @pytest.mark.parametrize("kind", [SEED, RECONSIDER])
 @pytest.mark.parametrize("what", ["table", "manifest", "both"])
+@pytest.mark.sampled(2)
 def test_the_table_of_seeds_or_of_a_decision_is_made_again_from_the_file_kept_beside_it(small, kind, what):
     assert run("reconsider", small.crawl.path, "--given-up").returncode == 0
     take_in(small)

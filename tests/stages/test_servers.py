@@ -1,4 +1,7 @@
-"""When a server may be listed again: failures back off, then it is given up; a long pause or one that it asked for is waited for."""
+"""When a server may be listed again.
+
+Failures back off, then it is given up; a long pause or one that it asked for is waited for.
+"""
 
 import subprocess
 from pathlib import Path

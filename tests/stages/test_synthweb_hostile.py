@@ -18,7 +18,7 @@ from synthweb.manners import ACCEPT, HANDSHAKE, MANNERS, PATH, ROBOTS
 from synthweb.manners.encodings import BOMB_BYTES, bomb
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_S = 20.0
+PATIENCE_S = 300.0  # reached only where it hangs
 SHORT_S = 0.3  # to see that nothing comes
 
 
@@ -37,7 +37,10 @@ def request(manner: str, target: str = "") -> bytes:
 
 
 def read_all(connection: socket.socket, how: str, end: bytes = b"") -> bytes:
-    """What comes, when it ends as told: close, reset, silence (no byte for a while after `end`), more (1 MB and not yet)."""
+    """What comes, when it ends as told.
+
+    Close, reset, silence (no byte for a while after `end`), more (1 MB and not yet).
+    """
     got, found = bytearray(), "more"
     while len(got) < 1 << 20:
         connection.settimeout(SHORT_S if how == "silence" and got.endswith(end) else PATIENCE_S)

@@ -16,7 +16,7 @@ from selectolax.lexbor import LexborHTMLParser
 import synthweb.__main__
 from synthweb import Rules, Web
 from synthweb.__main__ import main
-from tests.served_web import AGENT, SMALL_SERVERS, Served, canonical
+from tests.served_web import AGENT, PATIENCE_S, SMALL_SERVERS, Served, canonical
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +159,7 @@ def test_gzip_only_for_those_who_accept_it(served):
 
 
 def talk(served: Served, address: str, data: bytes) -> bytes:
-    with socket.create_connection((address, served.ready["port"]), timeout=5) as connection:
+    with socket.create_connection((address, served.ready["port"]), timeout=PATIENCE_S) as connection:
         connection.sendall(data)
         received = b""
         while piece := connection.recv(65536):
@@ -221,7 +221,7 @@ def test_a_signal_ends_it_cleanly(tmp_path, number):
     served = Served(tmp_path, 5, seed=4)
     assert served.ready["pid"] == served.process.pid
     served.process.send_signal(number)
-    assert served.process.wait(timeout=10) == 0
+    assert served.process.wait(timeout=PATIENCE_S) == 0
     served.end()
     assert not (tmp_path / "ready.json").exists()
 

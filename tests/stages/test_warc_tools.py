@@ -1,4 +1,7 @@
-"""Other people's programs take our page files: warcio and FastWARC find every digest right, pywb replays the bytes of the pages."""
+"""Other people's programs take our page files.
+
+warcio and FastWARC find every digest right, pywb replays the bytes of the pages.
+"""
 
 import gzip
 import http.client
@@ -21,7 +24,7 @@ from tests.fetcher_lab import NO_ROBOTS, RawServer, fetch, finals_in, ok, record
 from tests.unit.test_fetcher_repository import exchanged, open_repository
 
 BIN = Path(sys.executable).parent  # where the programs of the test environment are
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0  # reached only where it hangs
 PLAIN = b"<html><p>plain" + b" and more" * 200
 PACKED = gzip.compress(b"<html><p>packed" + b" and more" * 500)
 MOVED = b"HTTP/1.1 301 Moved\r\nLocation: /plain\r\nContent-Type: text/html\r\nContent-Length: 9\r\n\r\nover here"

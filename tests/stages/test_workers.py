@@ -1,4 +1,7 @@
-"""Worker processes: pages that kill, hang or fill them are rows; the same bytes from any number of them; killed ones are replaced."""
+"""Worker processes.
+
+Pages that kill, hang or fill them are rows; the same bytes from any number of them; killed ones are replaced.
+"""
 
 import ctypes
 import faulthandler
@@ -127,7 +130,10 @@ def write_files(folder: Path, **files: bytes) -> None:
 
 
 def plain_page(number: int) -> str:
-    return f"<title>{number}</title><a href=/{number + 1}>next</a><a href=/common>c</a><a href=http://other{number % 7}.org/>o</a>"
+    return (
+        f"<title>{number}</title><a href=/{number + 1}>next</a><a href=/common>c</a><a "
+        f"href=http://other{number % 7}.org/>o</a>"
+    )
 
 
 def plain_file(start: int, count: int) -> WarcFile:
@@ -136,7 +142,10 @@ def plain_file(start: int, count: int) -> WarcFile:
 
 @pytest.mark.parametrize("chunk_records", [3, 128])
 def test_the_same_bytes_from_any_number_of_workers(tmp_path, monkeypatch, chunk_records):
-    """Files of every form; attempts before the answer in another file, revisits, robots, URLs twice, URLs that are none."""
+    """Files of every form.
+
+    Attempts before the answer in another file, revisits, robots, URLs twice, URLs that are none.
+    """
     monkeypatch.setattr(chunks, "CHUNK_RECORDS", chunk_records)
     packer = Zstd(3, train_dictionary([plain_page(number).encode() * 3 for number in range(500)], 4096))
     first = WarcFile(packer).robots(SITE, b"User-agent: *\nCrawl-delay: 3\n")
@@ -314,7 +323,9 @@ def test_a_worker_ends_nothing_that_came_with_the_fork(tmp_path):
 
 
 def killed_pool(path: Path, config: Config, kill_at: set[int], monkeypatch) -> tuple[list, list[str]]:
-    """What a pool reads whose workers are killed from outside, in the middle of these documents (counted over all workers)."""
+    """What a pool reads whose workers are killed from outside, in the middle of these documents (counted over all
+    workers).
+    """
     counter = np.memmap(path.parent / "counter", np.int64, "w+", shape=1)
     read = html.read
 
@@ -425,7 +436,10 @@ def test_a_machine_that_opens_no_more_files(tmp_path):
 
 
 def test_memory_does_not_grow_with_the_pages(tmp_path, monkeypatch):
-    """What a worker remembers is full after the first part; two more of as many pages, all different, add next to nothing."""
+    """What a worker remembers is full after the first part.
+
+    Two more of as many pages, all different, add next to nothing.
+    """
     for module, name in ((reading, "URLS_SENT_MAX"), (targets, "URLS_REMEMBERED"), (targets, "TEXTS_REMEMBERED")):
         monkeypatch.setattr(module, name, 2_000)
     files = []

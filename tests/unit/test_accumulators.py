@@ -1,4 +1,4 @@
-"""What links bring is added up exactly once, in the block and through AUX, and what a page hands on is taken from it."""
+"""What links bring is added up exactly once, in the block and through AUX; what a page hands on is taken from it."""
 
 import pytest
 
@@ -82,7 +82,10 @@ def test_a_merge_that_is_repeated_counts_once(tmp_path):
 
 
 def test_an_abandoned_list_charges_nobody_and_its_urls_hand_on_once(tmp_path):
-    """It comes to the same merge twice, as failed and as asked: what the cycle was told counts, and what it gave is taken from it."""
+    """It comes to the same merge twice, as failed and as asked.
+
+    What the cycle was told counts, and what it gave is taken from it.
+    """
     small = SmallCrawl(tmp_path / "crawl", 1, CONFIG)
     small.seed(SEEDS[:2])
     small.absorb_all()

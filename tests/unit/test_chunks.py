@@ -1,4 +1,7 @@
-"""Chunks of page files: frames end where their decoder says, chunks hold every record once, and damage is told, wherever it is."""
+"""Chunks of page files.
+
+Frames end where their decoder says, chunks hold every record once, and damage is told, wherever it is.
+"""
 
 import gzip
 import zlib
@@ -27,6 +30,7 @@ from storage.frames import (
     skippable,
     train_dictionary,
 )
+from tests.sampling import sampling
 
 LEVELS = (-5, 1, 3, 9, 19, 22)
 DICTIONARY = train_dictionary(
@@ -51,7 +55,7 @@ def decoded_end(data: bytes, start: int, dictionary: bytes | None = None) -> int
     return len(data) - len(decoder.unused_data)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=sampling.examples(80))
 @given(
     CONTENTS,
     st.sampled_from(LEVELS),
@@ -107,12 +111,15 @@ def test_a_frame_ends_where_its_decoder_says(content, level, has_checksum, has_s
     ],
 )
 def test_frames_made_by_hand(blocks, header):
-    """Each form of header (RFC 8878 3.1.1.1): one segment or a window, sizes of 0, 1, 2, 4 and 8 bytes; raw and run blocks."""
+    """Each form of header (RFC 8878 3.1.1.1).
+
+    One segment or a window, sizes of 0, 1, 2, 4 and 8 bytes; raw and run blocks.
+    """
     data = ZSTD_MAGIC + header + blocks
     assert frame_end(memoryview(data + b"more"), 0) == len(data)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sampling.examples(60))
 @given(st.binary(max_size=60), st.booleans())
 def test_any_bytes_end_somewhere(rest, is_zstd):
     data = memoryview((ZSTD_MAGIC if is_zstd else b"\x1f\x8b\x08\x00") + rest)
@@ -122,7 +129,7 @@ def test_any_bytes_end_somewhere(rest, is_zstd):
         pass
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=sampling.examples(40))
 @given(CONTENTS, st.integers(0, 9), st.binary(max_size=20))
 def test_a_gzip_member_ends_where_its_decoder_says(content, level, rest):
     member = gzip.compress(content, level)
@@ -243,7 +250,7 @@ def test_a_file_cut_at_every_byte(tmp_path, monkeypatch, compressor):
         assert (damage is None) == (length in (0, *ends)), length
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sampling.examples(100))
 @given(st.data())
 def test_a_byte_that_is_wrong(tmp_path_factory, data):
     compressor = data.draw(st.sampled_from((Zstd(), Zstd(3, DICTIONARY), Gzip())))

@@ -1,7 +1,9 @@
-"""configuration.toml: written whole, read again as it was, and refused when it was cut, changed or replaced by something else."""
+"""configuration.toml.
+
+Written whole, read again as it was, and refused when it was cut, changed or replaced by something else.
+"""
 
 import os
-import subprocess
 import tomllib
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -14,10 +16,8 @@ from contract import config_file as configuration
 from contract import names
 from contract.config import Config, Fetcher, Scope
 from contract.crawl_config import encode_config, find_differences, read_crawl_config, write_crawl_config
-from contract.crawl_folder import create
 from contract.errors import BadConfiguration
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 TEXTS = st.text(st.characters(blacklist_categories=("Cs",)), max_size=20)
 
 
@@ -65,33 +65,6 @@ def test_a_file_that_was_cut_or_changed_is_refused(tmp_path):
         with pytest.raises(BadConfiguration) as caught:
             read_crawl_config(tmp_path)
         assert str(path) in str(caught.value) and f"bin/run-cycle --crawl {tmp_path} --config" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda path: path.mkdir(),
-        os.mkfifo,
-        lambda path: path.symlink_to("/dev/zero"),
-        lambda path: path.symlink_to(path.name),
-        lambda path: None,
-    ],
-)
-def test_what_is_no_file_is_refused_and_nobody_waits_for_it(tmp_path, make):
-    crawl = create(tmp_path / "crawl", 1).path
-    (crawl / names.CONFIGURATION).unlink()
-    make(crawl / names.CONFIGURATION)
-    for command in (["run-cycle"], ["seed", "http://a.test/"]):
-        refused = subprocess.run(
-            [ROOT / "bin" / command[0], "--crawl", crawl, *command[1:]], capture_output=True, text=True
-        )
-        assert (
-            refused.returncode == 78
-            and str(crawl / names.CONFIGURATION) in refused.stderr
-            and "--config FILE" in refused.stderr
-        )
-    checked = subprocess.run([ROOT / "bin/check", "--crawl", crawl], capture_output=True, text=True)
-    assert checked.returncode == 65 and "WRONG  the configuration is whole" in checked.stdout
 
 
 def test_a_path_is_relative_to_its_file_and_one_of_set_to_the_working_folder(tmp_path, monkeypatch):

@@ -137,7 +137,8 @@ def test_only_outer_hyperlinks_of_relationships_count():
 
 def test_odt_gives_links_of_its_text_and_shapes():
     body = (
-        '<text:p>See <text:a xlink:href="http://a.example/">here</text:a>, <text:a xlink:href="../beside.odt">beside</text:a>'
+        '<text:p>See <text:a xlink:href="http://a.example/">here</text:a>, '
+        '<text:a xlink:href="../beside.odt">beside</text:a>'
         '<text:a xlink:href="#part">below</text:a></text:p><draw:image xlink:href="http://a.example/picture.png"/>'
         '<draw:a xlink:href="http://shape.example/"><draw:frame/></draw:a>'
         '<presentation:event-listener xlink:href="http://click.example/"/>'
@@ -145,8 +146,13 @@ def test_odt_gives_links_of_its_text_and_shapes():
     content = make_zip(
         {
             "mimetype": "application/vnd.oasis.opendocument.text",
-            "content.xml": f"<office:document><office:styles>none</office:styles><office:body>{body}</office:body></office:document>",
-            "meta.xml": "<office:document-meta><office:meta><dc:title>Um título</dc:title></office:meta></office:document-meta>",
+            "content.xml": (
+                f"<office:document><office:styles>none</office:styles>"
+                f"<office:body>{body}</office:body></office:document>"
+            ),
+            "meta.xml": (
+                "<office:document-meta><office:meta><dc:title>Um título</dc:title></office:meta></office:document-meta>"
+            ),
         },
         zipfile.ZIP_STORED,
     )
@@ -159,7 +165,8 @@ def test_odt_gives_links_of_its_text_and_shapes():
 def test_epub_gives_links_that_leave_the_book():
     chapter = (
         '<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.1//EN" "http://www.w3.org/TR/xhtml11/DTD/xhtml11.dtd">'
-        '<html><head><title>no</title></head><body><p>One&nbsp;</p><a href="http://a.example/">x</a><a href="two.xhtml#b">y</a></body></html>'
+        '<html><head><title>no</title></head><body><p>One&nbsp;</p><a href="http://a.example/">x</a>'
+        '<a href="two.xhtml#b">y</a></body></html>'
     )
     content = make_zip(
         {

@@ -1,8 +1,6 @@
-"""Documents made to cost: each is read within seconds of CPU and a few hundred megabytes, and what stood first is found."""
+"""Documents made to cost: each is read within seconds of CPU, and what stood first is found."""
 
 import gzip
-import subprocess
-import sys
 import time
 
 import pytest
@@ -10,7 +8,6 @@ import pytest
 from stages.extractor.documents import css, feed, json_text, script, sitemap, text, xml
 
 SECONDS_MAX = 6.0  # of CPU; the worst takes about one here
-MEMORY_MAX_BYTES = 900 << 20  # of address space, interpreter and input included
 SIZE = 2_000_000  # where anything quadratic would take hours
 
 LAUGHS = (
@@ -107,6 +104,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("reader", [sitemap, feed, xml], ids=lambda reader: reader.__name__.rpartition(".")[2])
 @pytest.mark.parametrize("name", XML)
+@pytest.mark.sampled(12)
 def test_hostile_xml(reader, name):
     began = time.process_time()
     document = reader.read(XML[name], "utf-8")
@@ -121,6 +119,7 @@ def test_hostile_xml(reader, name):
     [(reader, piece) for reader, pieces in TEXTS.items() for piece in pieces],
     ids=lambda value: repr(value) if isinstance(value, bytes) else value.__name__.rpartition(".")[2],
 )
+@pytest.mark.sampled(12)
 def test_hostile_text(reader, piece):
     for content in (fill(piece), b"'" + fill(piece), b"url(" + fill(piece), b"http://a.b/" + fill(piece)):
         began = time.process_time()
@@ -138,19 +137,3 @@ def test_a_bomb_in_gzip_is_cut(monkeypatch):
 def test_no_more_links_than_anybody_wants():
     content = b"<urlset>" + b"".join(b"<loc>%d</loc>" % number for number in range(600_000))
     assert 500_000 <= len(sitemap.read(content, "utf-8").links) < 510_000
-
-
-def test_memory_is_bounded():
-    """In a process of its own, which the kernel gives no more."""
-    program = """if True:
-        import resource, sys
-        resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]),) * 2)
-        from stages.extractor.documents import feed
-        from tests.unit.test_documents_hostile import XML
-        print(sum(bool(feed.read(XML[name], "utf-8").links) for name in sys.argv[2:]))
-    """
-    names = ("deep", "attributes", "one line", "references", "sections, closed", "names", "laughs in text")
-    ended = subprocess.run(
-        [sys.executable, "-c", program, str(MEMORY_MAX_BYTES), *names], capture_output=True, text=True
-    )
-    assert (ended.returncode, ended.stdout.strip()) == (0, str(len(names))), ended.stderr[-2000:]

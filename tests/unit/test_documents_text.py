@@ -122,7 +122,10 @@ def test_json(content, expected):
         ),
         (r'''"\u002fesc\u002fq" + '\x2fhex/x' + "<a href=\"/inner\">" + "/\ud800"''', ["/esc/q", "/hex/x", "/inner"]),
         (
-            """f("text/html", "d/m/Y", "/", "//", "/2/3", "</div>", "http://", "http://www.", "foo.json", "a.b", "x y.html", "/i")""",
+            (
+                """f("text/html", "d/m/Y", "/", "//", "/2/3", "</div>", "http://", """
+                """"http://www.", "foo.json", "a.b", "x y.html", "/i")"""
+            ),
             [],
         ),
         ("""x.replace(/["']/g, '/fixed/path'); // don't\ny = "/next/line" """, ["/fixed/path", "/next/line"]),

@@ -29,7 +29,10 @@ def read(reader, text: str) -> list[tuple[str, str]]:
     "text, expected",
     [
         (
-            f"<urlset {SITEMAP}><url><loc>http://a/1</loc><lastmod>2020</lastmod></url><url><loc>\n http://a/2 </loc></url></urlset>",
+            (
+                f"<urlset {SITEMAP}><url><loc>http://a/1</loc><lastmod>2020</lastmod></url>"
+                f"<url><loc>\n http://a/2 </loc></url></urlset>"
+            ),
             [("sitemap", "http://a/1"), ("sitemap", "http://a/2")],
         ),
         (
@@ -48,13 +51,16 @@ def read(reader, text: str) -> list[tuple[str, str]]:
             [("sitemap", "u"), ("alternate", "http://a/de?x=1&y=2")],
         ),
         (
-            f"<urlset {SITEMAP} {IMAGE}><url><image:image><image:loc>i.png</image:loc></image:image><loc>u</loc></url></urlset>",
+            (
+                f"<urlset {SITEMAP} {IMAGE}><url><image:image><image:loc>i.png</image:loc>"
+                f"</image:image><loc>u</loc></url></urlset>"
+            ),
             [("image", "i.png"), ("sitemap", "u")],
         ),
         ("<urlset><url><image:image><image:loc>i.png</image:loc></image:image></url></urlset>", [("image", "i.png")]),
         (
-            f"<urlset {VIDEO}><video:video><video:thumbnail_loc>t</video:thumbnail_loc><video:content_loc>v</video:content_loc>"
-            "<video:player_loc>p</video:player_loc></video:video></urlset>",
+            f"<urlset {VIDEO}><video:video><video:thumbnail_loc>t</video:thumbnail_loc>"
+            "<video:content_loc>v</video:content_loc><video:player_loc>p</video:player_loc></video:video></urlset>",
             [("image", "t"), ("media", "v"), ("media", "p")],
         ),
         ("<urlset><url><loc></loc><loc> </loc></url></urlset>", []),
@@ -87,13 +93,16 @@ def test_a_sitemap_in_gzip():
 
 
 RSS = """<?xml version="1.0"?>
-<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom" xmlns:media="http://search.yahoo.com/mrss/" xmlns:itunes="i">
+<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom" xmlns:media="http://search.yahoo.com/mrss/" \
+xmlns:itunes="i">
 <channel><title> Notícias &eacute; &amp;\n mais </title><link>http://a/</link><language>pt-br</language>
-<atom:link rel="self" href="http://a/feed?x=1&amp;y=2"/><atom:link rel="hub" href="http://hub/"/><atom:link rel="next" href="?p=2"/>
+<atom:link rel="self" href="http://a/feed?x=1&amp;y=2"/><atom:link rel="hub" href="http://hub/"/>\
+<atom:link rel="next" href="?p=2"/>
 <image><title>logo</title><url>http://a/logo.png</url><link>http://a/</link></image><itunes:image href="cover.jpg"/>
 <item><title>no</title><link><![CDATA[ http://a/1?x=1&y=2 ]]></link><guid>http://a/g</guid><comments>http://a/1#c</comments>
 <description>&lt;a href="http://no/"&gt;</description><content><![CDATA[<a href="http://no/">]]></content>
-<enclosure url="http://a/e.mp3" length="1" type="audio/mpeg"/><media:content url="m.mp4"/><media:thumbnail url="t.png"/></item>
+<enclosure url="http://a/e.mp3" length="1" type="audio/mpeg"/><media:content url="m.mp4"/>\
+<media:thumbnail url="t.png"/></item>
 <item><guid isPermaLink="false">http://a/n</guid><guid>urn:x</guid><link>http://a/2</link></item></channel></rss>"""
 
 
@@ -126,8 +135,10 @@ def test_atom():
     document = feed.read(
         f"""<feed {ATOM} xml:lang="it" xml:base="/b/"><title type="text">A</title><link href="."/>
         <link rel="self" href="f"/><link rel="next" href="?p=2"/><logo>l.png</logo>
-        <entry><title>x</title><link href="e1"/><link rel="alternate" href="e2"/><link rel="enclosure" href="m"/><link rel="self" href="s"/>
-        <link rel="replies" href="r"/><content type="xhtml"><h:div {XHTML}><h:a href="in">x</h:a></h:div></content><content src="c"/>
+        <entry><title>x</title><link href="e1"/><link rel="alternate" href="e2"/><link rel="enclosure" href="m"/>\
+<link rel="self" href="s"/>
+        <link rel="replies" href="r"/><content type="xhtml"><h:div {XHTML}><h:a href="in">x</h:a></h:div></content>\
+<content src="c"/>
         <author><uri>u</uri></author></entry></feed>""".encode(),
         "utf-8",
     )
@@ -149,7 +160,10 @@ def test_atom():
 
 
 def test_rss_1_and_0_91():
-    text = f"<rdf:RDF {RSS_1}><channel rdf:about='x'><title>R</title><link>http://a/</link></channel><item rdf:about='y'><link>1</link></item></rdf:RDF>"
+    text = (
+        f"<rdf:RDF {RSS_1}><channel rdf:about='x'><title>R</title><link>http://a/</link></channel>"
+        f"<item rdf:about='y'><link>1</link></item></rdf:RDF>"
+    )
     assert read(feed, text) == [("feed", "http://a/"), ("feed", "1")]
     doctype = '<!DOCTYPE rss PUBLIC "-//Netscape//DTD RSS 0.91//EN" "http://127.0.0.1:9/rss-0.91.dtd">'
     document = feed.read(
@@ -166,11 +180,17 @@ def test_rss_1_and_0_91():
             [("document", "x1"), ("document", "x2"), ("document", "x3"), ("document", "x4")],
         ),
         (
-            f"<d {XHTML}><h:a href='x'/><h:img src='y'/><h:link href='z'/><h:link rel='stylesheet' href='s'/><h:iframe src='f'/></d>",
+            (
+                f"<d {XHTML}><h:a href='x'/><h:img src='y'/><h:link href='z'/><h:link "
+                f"rel='stylesheet' href='s'/><h:iframe src='f'/></d>"
+            ),
             [("a", "x"), ("image", "y"), ("link", "z"), ("style", "s"), ("frame", "f")],
         ),
         (
-            f"<svg {SVG} {XLINK}><a l:href='p'><image href='i.png'/></a><use href='#a'/><use href='b.svg#c'/><image href='data:image/png;base64,x'/></svg>",
+            (
+                f"<svg {SVG} {XLINK}><a l:href='p'><image href='i.png'/></a><use href='#a'/><use "
+                f"href='b.svg#c'/><image href='data:image/png;base64,x'/></svg>"
+            ),
             [("a", "p"), ("image", "i.png"), ("image", "b.svg#c")],
         ),
         ("<?xml-stylesheet type='text/xsl' href='s.xsl?a&amp;b'?><d/>", [("style", "s.xsl?a&b")]),

@@ -7,7 +7,6 @@ from unittest.mock import patch
 
 import pytest
 
-from contract import names
 from contract.body import decode_body
 from contract.config import Config
 from contract.trouble import BROKEN, TOO_LONG, UNDECODED
@@ -16,7 +15,7 @@ from stages.extractor.answer import Answer
 from stages.extractor.charset import choose_charset, encoding_of, is_utf_8, to_utf_8
 from stages.extractor.document import REDIRECT
 from stages.extractor.documents import html
-from tests.extractor_lab import PAGE, WarcFile, alone, configured, http, judge_answer, read_answer
+from tests.extractor_lab import PAGE, configured, http, judge_answer, read_answer
 
 pack = partial(gzip.compress, mtime=0)  # the same bytes every time, which name the tests
 
@@ -267,13 +266,3 @@ def test_redirects(location, status, redirect_to):
     answer = read(b"", "text/html; charset=iso-8859-1", f"Location: {location}", status=status)
     judged = judge_answer(answer)
     assert judged.urls == [redirect_to] * bool(redirect_to) and judged.kinds == [1 << REDIRECT] * bool(redirect_to)
-
-
-def test_redirects_are_told_in_the_table(tmp_path):
-    file = WarcFile()
-    for number, (location, status, _) in enumerate(REDIRECTS):
-        url = f"http://example.com/dir/{number}"
-        file.answer(url, http(b"", status, "text/html; charset=iso-8859-1", f"Location: {location}"))
-    told = alone(tmp_path, file).by_url(names.METADATA)
-    for number, (_, _, redirect_to) in enumerate(REDIRECTS):
-        assert told[f"http://example.com/dir/{number}"]["redirect_to"] == redirect_to.replace("page.html", str(number))

@@ -1,9 +1,12 @@
-"""Pages by the measure of other crawlers: the behaviours that Heritrix and Scrapy check, and charsets from page to URL."""
+"""Pages by the measure of other crawlers.
+
+The behaviours that Heritrix and Scrapy check.
+"""
 
 import pytest
 
 from contract.config import LINK_KINDS
-from tests.extractor_lab import PAGE, configured, judge_answer, read_answer
+from tests.extractor_lab import configured, judge_answer, read_answer
 
 SITE = "http://example.com/"
 
@@ -254,7 +257,10 @@ def test_links_are_relative_to_the_first_base(base, found):
 
 
 def test_a_base_holds_for_every_kind_but_headers():
-    html = "<base href=//b.org/c/><img src=i><form action=f></form><link rel=next href=n><meta http-equiv=refresh content='0;r'><a href=#>"
+    html = (
+        "<base href=//b.org/c/><img src=i><form action=f></form><link rel=next href=n><meta "
+        "http-equiv=refresh content='0;r'><a href=#>"
+    )
     found = urls(html, "text/html", "Link: <h>; rel=next", "Content-Location: l", "Refresh: 0;url=s")
     assert found == [f"http://b.org/c/{name}" for name in ("", "i", "f", "n", "r")] + [
         f"{SITE}dir/{name}" for name in "hsl"
@@ -291,7 +297,8 @@ def test_what_pages_ask_is_recorded_where_it_is_not_obeyed():
 
 def test_every_kind_of_a_page_reaches_its_column():
     html = """<base href=/b/><meta http-equiv=refresh content='0;url=refresh'>
-        <link rel=x href=link><link rel=canonical href=canonical><link rel=alternate href=alternate><link rel=prev href=next>
+        <link rel=x href=link><link rel=canonical href=canonical><link rel=alternate href=alternate>\
+<link rel=prev href=next>
         <link rel=stylesheet href=style><link rel=sitemap href=sitemap><script src=script></script>
         <a href=a></a><map><area href=area></map><iframe src=frame></iframe><img src=image><object data=object></object>
         <form action=form></form><audio src=media></audio>"""
@@ -301,110 +308,3 @@ def test_every_kind_of_a_page_reaches_its_column():
     } == {kind: kind for kind in LINK_KINDS if kind not in ("redirect", "feed", "document", "text", "data")}
     kinds = {url.rpartition("/")[2] for url, is_followed in zip(judged.urls, judged.followed) if is_followed}
     assert kinds == {"a", "area", "frame", "refresh", "canonical", "alternate", "next", "object", "location", "sitemap"}
-
-
-PORTUGUESE, RUSSIAN, JAPANESE = "ação", "мир", "表示"
-
-
-@pytest.mark.parametrize(
-    "word, codec, kind, meta, charset, path, query",
-    [
-        (PORTUGUESE, "cp1252", "text/html; charset=windows-1252", "", "windows-1252", "a%C3%A7%C3%A3o", "a%E7%E3o"),
-        (PORTUGUESE, "latin-1", "text/html; charset=ISO-8859-1", "", "windows-1252", "a%C3%A7%C3%A3o", "a%E7%E3o"),
-        (PORTUGUESE, "latin-1", "text/html", "<meta charset=iso-8859-1>", "windows-1252", "a%C3%A7%C3%A3o", "a%E7%E3o"),
-        (
-            PORTUGUESE,
-            "latin-1",
-            "text/html",
-            "<meta http-equiv=content-type content='text/html; charset=latin1'>",
-            "windows-1252",
-            "a%C3%A7%C3%A3o",
-            "a%E7%E3o",
-        ),
-        (
-            "“€”",
-            "cp1252",
-            "text/html; charset=iso-8859-1",
-            "",
-            "windows-1252",
-            "%E2%80%9C%E2%82%AC%E2%80%9D",
-            "%93%80%94",
-        ),
-        (RUSSIAN, "cp1251", "text/html; charset=windows-1251", "", "windows-1251", "%D0%BC%D0%B8%D1%80", "%EC%E8%F0"),
-        (RUSSIAN, "koi8-r", "text/html", "<meta charset=koi8-r>", "koi8-r", "%D0%BC%D0%B8%D1%80", "%CD%C9%D2"),
-        (JAPANESE, "cp932", "text/html; charset=shift_jis", "", "shift_jis", "%E8%A1%A8%E7%A4%BA", "%95\\%8E%A6"),
-        (JAPANESE, "euc-jp", "text/html; charset=x-euc-jp", "", "euc-jp", "%E8%A1%A8%E7%A4%BA", "%C9%BD%BC%A8"),
-        (PORTUGUESE, "utf-8", "text/html", "", "utf-8", "a%C3%A7%C3%A3o", "a%C3%A7%C3%A3o"),
-        (PORTUGUESE, "utf-16", "text/html", "", "utf-16le", "a%C3%A7%C3%A3o", "a%C3%A7%C3%A3o"),
-        (
-            PORTUGUESE,
-            "utf-8",
-            "text/html; charset=unheard-of",
-            "<meta charset=nor-this>",
-            "utf-8",
-            "a%C3%A7%C3%A3o",
-            "a%C3%A7%C3%A3o",
-        ),
-        (PORTUGUESE, "latin-1", "text/html; charset=unheard-of", "", "windows-1252", "a%C3%A7%C3%A3o", "a%E7%E3o"),
-        (
-            PORTUGUESE,
-            "latin-1",
-            "text/html; charset=unheard-of",
-            "<meta charset=iso-8859-1>",
-            "windows-1252",
-            "a%C3%A7%C3%A3o",
-            "a%E7%E3o",
-        ),
-        (
-            PORTUGUESE,
-            "utf-8",
-            "text/html; charset=utf-8",
-            "<meta charset=windows-1251>",
-            "utf-8",
-            "a%C3%A7%C3%A3o",
-            "a%C3%A7%C3%A3o",
-        ),
-        # Lies are believed.
-        (
-            PORTUGUESE,
-            "utf-8",
-            "text/html; charset=iso-8859-1",
-            "",
-            "windows-1252",
-            "a%C3%83%C2%A7%C3%83%C2%A3o",
-            "a%C3%A7%C3%A3o",
-        ),
-        (
-            PORTUGUESE,
-            "latin-1",
-            "text/html; charset=utf-8",
-            "",
-            "utf-8",
-            "a%EF%BF%BD%EF%BF%BDo",
-            "a%EF%BF%BD%EF%BF%BDo",
-        ),
-        (RUSSIAN, "cp1251", "text/html; charset=windows-1252", "", "windows-1252", "%C3%AC%C3%A8%C3%B0", "%EC%E8%F0"),
-    ],
-)
-def test_the_path_of_a_link_is_in_utf_8_and_its_query_in_the_charset_of_the_page(
-    word, codec, kind, meta, charset, path, query
-):
-    html = (
-        f"<html><head>{meta}<a href='/{word}/p'><a href='?q={word}#{word}'><form action='/f?{word}&x={word}'>".encode(
-            codec
-        )
-    )
-    answer = read_answer(html, kind)
-    assert answer.charset == charset
-    assert judge_answer(answer).urls == [f"{SITE}{path}/p", f"{PAGE}?q={query}", f"{SITE}f?{query}&x={query}"]
-
-
-def test_what_the_charset_of_the_page_does_not_hold():
-    """As browsers do: a reference to the character, escaped."""
-    assert urls("<a href='?q=&#26085;&#233;'>", "text/html; charset=iso-8859-1") == [PAGE + "?q=%26%2326085%3B%E9"]
-
-
-def test_one_text_in_pages_of_different_charsets_leads_to_different_places():
-    html = "<a href='?q=&ccedil;'>"
-    found = [urls(html, f"text/html; charset={charset}")[0] for charset in ("utf-8", "latin1", "windows-1251")]
-    assert found == [PAGE + "?q=" + query for query in ("%C3%A7", "%E7", "%26%23231%3B")]

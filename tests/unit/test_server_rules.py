@@ -239,7 +239,10 @@ def test_prefixes_that_take_turns_are_caught_all_the_same():
 
 
 def test_a_count_is_never_too_low_and_a_wide_site_is_left_alone():
-    """Folders of all sizes, far more than the table keeps, up to a share times the limit; only those beyond the limit are refused."""
+    """Folders of all sizes, far more than the table keeps, up to a share times the limit.
+
+    Only those beyond the limit are refused.
+    """
     random, limit, table = np.random.default_rng(5), 500, None
     exact, refused, granted = {}, set(), 0
     hashes = {}

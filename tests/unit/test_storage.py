@@ -1,10 +1,7 @@
 """Arrays, frames, tables and text segments: what goes in comes out, and damage is named."""
 
 import errno
-import io
 import resource
-import shutil
-import subprocess
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +13,7 @@ from storage import columns, frames, tables, text_segments
 from storage.arrays import find_in_sorted, interleave, merge_sorted, open_array, rank_in_run, starts_of_runs
 from storage.errors import Damaged, UnknownFormat
 from storage.frame_index import pack_index
+from tests.sampling import sampling
 
 keys = st.one_of(st.sampled_from([0, 1, 2**63, 2**64 - 1]), st.integers(0, 2**64 - 1))
 key_sets = st.sets(keys, max_size=30)
@@ -25,7 +23,7 @@ def as_array(values):
     return np.array(sorted(values), np.uint64)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=sampling.examples(200))
 @given(key_sets, key_sets)
 def test_set_operations_agree_with_sets(left, right):
     a, b = as_array(left), as_array(right)
@@ -253,14 +251,6 @@ def test_packed_columns_come_back(tmp_path, rows, pieces):
         table["state"], values
     )
     assert not table["zero"].any() and len(table["zero"]) == rows
-    if rows > 1:
-        unpacked = (
-            subprocess.run(["zstdcat", tmp_path / "state.npy.zst"], capture_output=True).stdout
-            if shutil.which("zstdcat")
-            else None
-        )
-        assert unpacked is None or np.array_equal(np.load(io.BytesIO(unpacked)), values)
-        assert np.array_equal(columns.read_packed(tmp_path / "state.npy.zst"), values)
 
 
 def test_a_broken_packed_column_is_damage(tmp_path):

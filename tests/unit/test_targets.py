@@ -222,7 +222,10 @@ def test_a_url_is_judged_once(monkeypatch):
 
 
 def test_what_is_remembered_is_bounded(monkeypatch):
-    """Neither long texts, which would fill the memory, nor what is relative to more than the folder; and all is forgotten in time."""
+    """Neither long texts, which would fill the memory, nor what is relative to more than the folder.
+
+    And all is forgotten in time.
+    """
     monkeypatch.setattr(targets_module, "TEXT_REMEMBERED_MAX_CHARACTERS", 10)
     monkeypatch.setattr(targets_module, "TEXTS_REMEMBERED", 2)
     targets, base = make_targets(), base_at(PAGE)

@@ -1,4 +1,7 @@
-"""Turns in many pieces: one server that is larger than a piece, keys at both ends, and turns that nothing arrives in."""
+"""Turns in many pieces.
+
+One server that is larger than a piece, keys at both ends, and turns that nothing arrives in.
+"""
 
 from pathlib import Path
 
@@ -102,7 +105,10 @@ def test_pieces_change_no_byte(in_pieces, tmp_path):
 
 @pytest.mark.parametrize("row_bytes", [400, 400 << 20])
 def test_turns_that_nothing_arrives_in(tmp_path, monkeypatch, row_bytes):
-    """Of a block that knows nothing and of one that does: an absorb turn with nothing pending, a harvest without a row."""
+    """Of a block that knows nothing and of one that does.
+
+    An absorb turn with nothing pending, a harvest without a row.
+    """
     monkeypatch.setattr(walk, "ARRIVED_ROW_BYTES", row_bytes)
     crawl = SmallCrawl(tmp_path / "crawl", 1)
     for _ in range(2):

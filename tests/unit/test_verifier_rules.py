@@ -1,4 +1,7 @@
-"""Rules about a whole server through real turns: what is counted, what is written, what R holds, and what is granted whatever it is."""
+"""Rules about a whole server through real turns.
+
+What is counted, what is written, what R holds, and what is granted whatever it is.
+"""
 
 from collections import Counter
 from dataclasses import replace
@@ -80,7 +83,9 @@ def test_what_a_rule_refuses(tmp_path, cut, case):
 @pytest.mark.parametrize("is_linked", [False, True], ids=["not linked", "linked"])
 @pytest.mark.parametrize("case", CASES)
 def test_what_somebody_else_collected_enters(tmp_path, cut, case, is_linked):
-    """A foreign list brings answers to more URLs than the rule has room for, whether a link leads to them too or not; a failure is no answer."""
+    """A foreign list brings answers to more URLs than the rule has room for, whether a link leads to them too or not; a
+    failure is no answer.
+    """
     limits, links, rule, granted = CASES[case]
     crawl = begin(tmp_path / "crawl", limits)
     *answered, failed = links

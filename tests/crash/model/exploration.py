@@ -5,12 +5,13 @@ is takes its step, and the side roads are crashes and switches to another proces
 met (with as many crashes and switches left) are not walked again. Each explorer is exhaustive in its
 own direction, because all directions at once would be millions of states:
 
-| explorer | every |
-| --- | --- |
-| OneCrash | crash at every step: a kill of one, of the supervisor, of all; power cuts that keep all, none, each one, or all but each one of the entries last changed |
-| TwoCrashes | pair of crashes (cuts keep all or none), the second within the recovery from the first |
-| KillThenCut | kill just after a name appeared or a manifest went, then a second kill or a power cut while that change is still not on the disk, losing it alone, with all else, or only contents |
-| LogRaces | two switches between processes at steps that touch log/, and a power cut while an entry is not on the disk |
+- OneCrash: a crash at every step: a kill of one, of the supervisor, of all; power cuts that keep all, none, each one,
+  or all but each one of the entries last changed
+- TwoCrashes: every pair of crashes (cuts keep all or none), the second within the recovery from the first
+- KillThenCut: every kill just after a name appeared or a manifest went, then a second kill or a power cut while that
+  change is still not on the disk, losing it alone, with all else, or only contents
+- LogRaces: any two switches between processes at steps that touch log/, and a power cut while an entry is not on the
+  disk
 """
 
 from abc import ABC, abstractmethod

@@ -8,8 +8,8 @@ from .web import LINE, MIRROR, SMALL, SPLIT
 WALKS = 800  # about 12 s on a free core; MODEL_WALKS of the test takes more
 
 
-def walks(protocol_class, number=WALKS):
-    return sum(walk(protocol_class, seed) for seed in range(number))
+def walks(protocol_class, seeds=range(WALKS)):
+    return sum(walk(protocol_class, seed) for seed in seeds)
 
 
 # Each takes the class of a protocol, gives the number of states or steps, or raises Failure.

@@ -1,4 +1,7 @@
-"""Records that end no page of their own: attempts that are repeated, heads that were refused, revisits, rules from elsewhere."""
+"""Records that end no page of their own.
+
+Attempts that are repeated, heads that were refused, revisits, rules from elsewhere.
+"""
 
 import pytest
 

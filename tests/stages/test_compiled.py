@@ -1,4 +1,7 @@
-"""A compiled function works wherever its module lies, and whatever became of what was kept of it; numba is needed once."""
+"""A compiled function works wherever its module lies, and whatever became of what was kept of it.
+
+Numba is needed once.
+"""
 
 import os
 import subprocess
@@ -80,6 +83,7 @@ def test_what_was_compiled_of_another_text_does_not_count(folder):
     ],
     ids=["empty", "head", "part", "end", "bit"],
 )
+@pytest.mark.sampled(2)
 def test_what_is_not_whole_is_not_used(folder, damage):
     run_module(folder)
     (kept,) = (folder / "__pycache__").glob("*.o")
@@ -117,12 +121,14 @@ def test_where_the_module_lies_nothing_can_be_written(folder):
     assert len(list((folder / ".cache" / "coletor").iterdir())) == 1
 
 
+@pytest.mark.long
 def test_nothing_is_kept_where_nothing_can_be_written(folder):
     (folder / "__pycache__").write_text("no folder")
     (folder / ".cache").write_text("no folder either")
     assert run_module(folder) == ["9", "True"] and run_module(folder) == ["9", "True"]
 
 
+@pytest.mark.long
 def test_what_the_environment_wishes_of_numba_and_of_caches_is_survived(folder):
     assert run_module(folder, NUMBA_DISABLE_JIT="1") == ["9", "True"]
     (folder / "__pycache__").rename(folder / "gone")
@@ -155,6 +161,7 @@ def test_all_of_them_are_compiled_where_the_environment_is_made():
     }
 
 
+@pytest.mark.long
 def test_some_that_begin_together_all_work(folder):
     with ThreadPoolExecutor(4) as pool:
         assert {total for total, _ in pool.map(run_module, [folder] * 4)} == {"9"}

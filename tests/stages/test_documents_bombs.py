@@ -76,6 +76,7 @@ OVERLAID = struct.pack("<4sHHHIIIIHH", b"PK\x03\x04", 20, 0, 8, 0, 0, 0, 0, 6, 0
     ],
     ids=["blanks", "elements", "depth", "attribute", "attributes", "text", "links", "entities", "defaults", "entries"],
 )
+@pytest.mark.sampled(3)
 def test_zip_files_of_hostile_xml(parts, expected):
     assert read_apart("office", make_zip(parts)) == expected
 
@@ -98,6 +99,7 @@ def test_a_zip_file_whose_directory_names_one_entry_thousands_of_times():
 
 
 @pytest.mark.parametrize("packing", [b"CWS", b"ZWS"])
+@pytest.mark.sampled(1)
 def test_flash_that_unpacks_to_far_more(packing):
     tags = (12, get_url(b"first.html")), (21, bytes(swf.UNPACKED_MAX_BYTES * 8)), (12, get_url(b"last.html"))
     content = make_swf(*tags, packing=packing)
@@ -115,6 +117,7 @@ def test_flash_that_unpacks_to_far_more(packing):
     ],
     ids=["actions", "actions that end", "tags", "long actions"],
 )
+@pytest.mark.sampled(2)
 def test_flash_full_of_what_is_looked_for(tags):
     assert read_apart("swf", make_swf(*tags, packing=b"CWS")) == (0, 0)
 
@@ -125,6 +128,7 @@ def test_flash_that_asks_for_a_dictionary_of_gigabytes():
 
 
 @pytest.mark.parametrize("place", [44, 64, 72], ids=["sectors of the table", "of the small one", "of the outer one"])
+@pytest.mark.sampled(2)
 def test_compound_files_that_claim_billions_of_sectors(place):
     content = make_compound({"WordDocument": b'HYPERLINK "http://a.example/"'})
     assert read_apart("doc", content[:place] + b"\xff\xff\xff\x0f" + content[place + 4 :]) == (1, 0)
@@ -153,5 +157,6 @@ def test_compound_files_whose_streams_are_all_the_same_sectors_and_whose_chain_i
     ],
     ids=["fields", "wide fields", "one URL", "brackets"],
 )
+@pytest.mark.sampled(2)
 def test_compound_files_full_of_what_is_looked_for(content):
     assert read_apart("doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + content)[0] <= 2
