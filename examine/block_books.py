@@ -23,41 +23,41 @@ Sums = Counter[str]  # by name of a counted accumulator
 
 
 def check_generation(
-    crawl: Path, block: int, blocks: int, generation: Generation, place: Path, keys: Keys, findings: Findings
+    crawl: Path, block: int, blocks: int, generation: Generation, folder: Path, keys: Keys, findings: Findings
 ) -> None:
     rows, servers = generation.rows, generation.servers
     low, high = interval(block, blocks)
     server_keys, domain_keys = column(servers, "server_key"), column(servers, "domain_key")
-    findings.rows("servers are sorted by domain", place, domain_keys[1:] < domain_keys[:-1], "below the row before")
-    findings.equal("each server once", place, len(np.unique(server_keys)), len(servers), "servers")
+    findings.rows("servers are sorted by domain", folder, domain_keys[1:] < domain_keys[:-1], "below the row before")
+    findings.equal("each server once", folder, len(np.unique(server_keys)), len(servers), "servers")
     findings.rows(
         "every key is in its block",
-        place,
+        folder,
         ~in_interval(column(servers, "domain_key"), low, high),
         "server of another block",
     )
-    findings.rows("states are known", place, rows["state"] >= len(STATES), "no such state")
-    places = generation.server_index
-    bad_server = places >= len(servers)
+    findings.rows("states are known", folder, rows["state"] >= len(STATES), "no such state")
+    server_index = generation.server_index
+    bad_server = server_index >= len(servers)
     bad_server[~bad_server] = (
-        np.bincount(places[~bad_server], minlength=len(servers))[places[~bad_server]]
-        != column(servers, "known")[places[~bad_server]]
+        np.bincount(server_index[~bad_server], minlength=len(servers))[server_index[~bad_server]]
+        != column(servers, "known")[server_index[~bad_server]]
     )
     findings.rows(
-        "every URL has its server", place, bad_server, "no such server, or one that knows another number of URLs"
+        "every URL has its server", folder, bad_server, "no such server, or one that knows another number of URLs"
     )
     if bad_server.any():
         return
-    domain = domain_keys[places]
-    findings.sorted_pairs("keys of a generation are sorted, each once", place, domain, rows["key"])
+    domain = domain_keys[server_index]
+    findings.sorted_pairs("keys of a generation are sorted, each once", folder, domain, rows["key"])
     texts = read_urls(crawl, generation, np.arange(len(generation)))
-    names_of_servers = column(servers, "server")[places]
+    names_of_servers = column(servers, "server")[server_index]
     wrong = np.array([keys.of(text) for text in texts], np.uint64) != rows["key"]
     wrong |= np.array([server_of(text) for text in texts], object) != names_of_servers
-    findings.rows("every text is that of its key and server", place, wrong.astype(bool), "the text is another URL")
+    findings.rows("every text is that of its key and server", folder, wrong.astype(bool), "the text is another URL")
     findings.equal(
         "the side set is that of the collected URLs",
-        place,
+        folder,
         generation.side.rows,
         int((rows["state"] == COLLECTED_STATE).sum()),
         "rows",
@@ -113,7 +113,7 @@ class Found:
 
 def check_position(crawl: Path, log: State, found: Found, findings: Findings) -> None:
     """At this position of the log: R and what waits in AUX together are exactly what cycles and seeds brought."""
-    place = crawl / names.LOG / names.log_entry(log.length - 1)
+    entry_path = crawl / names.LOG / names.log_entry(log.length - 1)
     entries = [entry for entry in log.entries if entry is not None]
     brought = [found.of(entry.kind, entry.cycle) for entry in entries if KINDS[entry.kind].has_aux]
     known, sums = [np.empty(0, np.uint64)], Counter()
@@ -137,7 +137,7 @@ def check_position(crawl: Path, log: State, found: Found, findings: Findings) ->
         words = name.replace("_", " ")
         findings.equal(
             f"{words} of R, AUX and refused = {words} of all cycles",
-            place,
+            entry_path,
             sums[name],
             sum(numbers[name] for _, numbers in brought),
             "sums",
@@ -149,7 +149,7 @@ def check_position(crawl: Path, log: State, found: Found, findings: Findings) ->
     if len(missing) or len(extra):
         findings.deny(
             "keys of R, AUX and refused = keys of all cycles and seeds",
-            place,
+            entry_path,
             f"{len(missing)} lost, {len(extra)} from nowhere, first {[*missing[:1], *extra[:1]]}",
         )
 

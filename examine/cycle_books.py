@@ -125,17 +125,17 @@ def check_failures(path: Path, collected, keys: Keys, counts: dict, findings: Fi
     findings.rows(SORTED, path, ~rising, "not above the row before")
 
 
-def check_links(place: Path, extracted, rejected, counts: dict, findings: Findings) -> None:
+def check_links(folder: Path, extracted, rejected, counts: dict, findings: Findings) -> None:
     findings.equal(
         "link occurrences = sum of their classes",
-        place,
+        folder,
         counts["link_occurrences"],
         sum(counts[name] for name in LINK_CLASSES),
         "occurrences, classes",
     )
     findings.equal(
         "out of scope + trap = sum of links over UrlsRejeitadas",
-        place,
+        folder,
         counts["out_of_scope"] + counts["trap"],
         int(column(rejected, "links").sum(dtype=np.uint64)),
         "rejected, links",
@@ -144,7 +144,7 @@ def check_links(place: Path, extracted, rejected, counts: dict, findings: Findin
         words = name.replace("_", " ")
         findings.equal(
             f"followed = sum of {words} over UrlsExtraidas",
-            place,
+            folder,
             counts["followed"],
             int(column(extracted, name).sum(dtype=np.uint64)),
             f"followed, {words}",

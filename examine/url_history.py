@@ -82,13 +82,13 @@ def find_known(crawl: Path, log: State, subject: Subject) -> dict | None:
     """Its row in R with what is known of its server; none where R does not have it."""
     number = log.generation(subject.block)
     generation = open_generation(crawl, subject.block, number)
-    place = generation.find(subject.domain_key, subject.key)
-    if place is None:
+    row_number = generation.find(subject.domain_key, subject.key)
+    if row_number is None:
         return None
-    row = {name: int(generation.rows.read(name, place, place + 1)[0]) for name in COLUMNS}
-    (text,) = read_urls(crawl, generation, np.array([place]))
+    row = {name: int(generation.rows.read(name, row_number, row_number + 1)[0]) for name in COLUMNS}
+    (text,) = read_urls(crawl, generation, np.array([row_number]))
     server = generation.servers.slice(
-        int(generation.index_servers(np.array([row["server"]]), place)[0]), 1
+        int(generation.index_servers(np.array([row["server"]]), row_number)[0]), 1
     ).to_pylist()[0]
     known = {
         "generation": number,
@@ -105,7 +105,7 @@ def find_known(crawl: Path, log: State, subject: Subject) -> dict | None:
         position, length = np.array([server["robots_text"]], np.uint64), np.array([server["robots_length"]])
         known["robots"] = read_blobs(crawl / names.TEXT, names.segment, position, length)[0]
     if row["state"] == COLLECTED_STATE:
-        side_row = int(np.count_nonzero(generation.rows.read("state", 0, place) == COLLECTED_STATE))
+        side_row = int(np.count_nonzero(generation.rows.read("state", 0, row_number) == COLLECTED_STATE))
         known["collected"] = {
             name: int(generation.side.read(name, side_row, side_row + 1)[0]) for name in ("cycle", "row", "duplicate")
         }
