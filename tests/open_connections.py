@@ -14,8 +14,8 @@ class Connections:
     """How many connections servers had open at once; never too many, on a busy machine perhaps too few.
 
     The server's ends alone would show too many: the kernel may deliver the FIN of a closed connection after the next
-    connection. So each new maximum is counted again by the clients ends, which change as the client closes them: one
-    is open now was open when the newest one was made."""
+    connection. So each new maximum is counted again by the client's ends, which change as the client closes them: an
+    end that is open now was open when the newest one was made."""
 
     def __init__(self):
         self._lock = threading.Lock()

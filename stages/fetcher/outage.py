@@ -10,7 +10,8 @@ over. What was held back is then asked again, now or by the next attempt.
 
 A list may hold fewer than 3 domains, and each block of a crawl has lists of its own. So once nothing else is left to
 ask, one domain without a name is enough to make us look: name servers that answer no question about the root are this
-machine's own. A missing route is not: a crawl of an intranet may have no route to the world, and one dead network in it.
+machine's own. A missing route is not enough: a crawl of an intranet may have no route to the world, and one dead
+network in it.
 
 A machine without IPv6 has a route to the IPv4 world, and a dead prefix leaves the route to the last address that
 answered: neither is an outage. Timeouts and refused connections say nothing about this machine and are never evidence.

@@ -92,8 +92,9 @@ def say_hopeless(urls: list[str], suspects: Suspects) -> None:
     named = [url for url in urls if suspects.likely & {key_of(url), key_of(server_of(url))}][:URLS_NAMED_MAX]
     if named:
         say(
-            f"the fetcher died {suspects.fruitless} times in a row, and no other page passed in between to show that the "
-            f"machine is not the cause. It was asking for {' or '.join(named)}; [scope] reject_surts leaves a URL out"
+            f"the fetcher died {suspects.fruitless} times in a row, and no other page passed in between to show that "
+            f"the machine is not the cause. It was asking for {' or '.join(named)}; "
+            "[scope] reject_surts leaves a URL out"
         )
 
 
