@@ -5,7 +5,7 @@ from pathlib import Path
 
 from contract import config_file, names
 from contract.command import Parser, add_configuration
-from contract.config import Config, require_contact
+from contract.config import Config, require_contact, require_files
 from contract.crawl_config import encode_value, find_differences, read_crawl_config, write_crawl_config
 from contract.crawl_folder import CrawlFolder
 from contract.errors import BadConfiguration, Usage
@@ -29,6 +29,7 @@ def settle(crawl: CrawlFolder, arguments) -> Config:
     """The configuration of a run that holds the crawl's lock. That of --config is stored in the crawl folder."""
     own, config = (read_configuration(crawl, arguments.config, overrides) for overrides in ([], arguments.set))
     require_contact(config.fetcher)
+    require_files(config)
     if arguments.config is not None:
         replace_configuration(crawl, own, arguments)
     if not arguments.quiet:

@@ -220,6 +220,10 @@ def test_a_configuration_that_no_run_may_have_is_not_stored(crawl):
     without = crawl.turn("--config", crawl.file("without.toml", ('contact = "mailto:nobody@localhost"', "")))
     assert without.returncode == 78 and "fetcher.contact" in without.stderr and crawl.stored() == stored
     assert not replay(crawl.path, open_folder(crawl.path).blocks_first).length, "no turn was made"
+    lost = crawl.file("lost.toml", ("hosts_file = ", "hosts_file = '/nowhere/hosts'  # "))
+    refused = crawl.turn("--config", lost)
+    assert refused.returncode == 78 and "fetcher.hosts_file: expected a file, found none" in refused.stderr
+    assert crawl.stored() == stored and committed_cycles(crawl.path) == [], "no cycle is planned, none abandoned"
 
 
 def test_work_outside_of_a_crawl_has_its_configuration_where_it_is_named(crawl, tmp_path):
