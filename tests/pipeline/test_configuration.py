@@ -190,6 +190,9 @@ def test_a_damaged_one_stops_every_run_until_it_is_replaced(crawl):
     assert mended.returncode == 0 and "was missing, damaged or edited" in mended.stderr and crawl.stored() == good
     (crawl.path / names.CONFIGURATION).unlink()
     assert crawl.turn().returncode == 78
+    shown, forked = run("status", "--crawl", crawl.path), run("fork", "--crawl", crawl.path, crawl.path.parent / "fork")
+    assert shown.returncode == 65 and "configuration.toml is missing" in shown.stdout, shown.stdout
+    assert forked.returncode == 78 and not (crawl.path.parent / "fork").exists(), forked.stderr
     assert crawl.turn("--config", crawl.settings / "mine.toml", "--quiet").returncode == 0 and crawl.stored() == good
     assert run("check", "--crawl", crawl.path).returncode == 0
 

@@ -23,21 +23,21 @@ def crawl(tmp_path, small_web) -> Crawl:
     return Crawl(tmp_path, *small_web, servers=4)
 
 
-@pytest.mark.parametrize("lost", ["removed", "damaged"])
+@pytest.mark.parametrize("lost", ["removed", "damaged", "a folder"])
 @pytest.mark.sampled(1)
 def test_an_open_cycle_without_its_plan_is_set_aside_and_its_id_is_used_up(crawl, lost):
     assert crawl.run("run-cycle", "--stop-after", names.EXTRACTOR).returncode == 0
     cycle = crawl.open_cycle()
     folder = crawl.path / names.cycle(cycle)
-    if lost == "removed":
-        (folder / names.PLAN).unlink()
-        shown = crawl.run("status")
-        assert shown.returncode == 65 and f"cycle {cycle} has lost its plan.json" in shown.stdout
-    else:
+    if lost == "damaged":
         flip_a_byte(folder / names.PLAN)
-        assert "Traceback" not in crawl.run("status").stderr
-    checked = crawl.run("check")
-    assert lost == "damaged" or checked.returncode == 65 and f"{folder / names.PLAN}" in checked.stdout
+    else:
+        (folder / names.PLAN).unlink()
+    if lost == "a folder":
+        (folder / names.PLAN).mkdir()
+    shown, checked = crawl.run("status"), crawl.run("check")
+    assert shown.returncode == 65 and f"cycle {cycle} has no plan.json that can be read" in shown.stdout, shown.stderr
+    assert checked.returncode == 65 and f"{folder / names.PLAN}" in checked.stdout, checked.stderr
     turn = crawl.run("run-cycle")
     assert (
         turn.returncode == 65 and f"cycle {cycle} set aside as" in turn.stderr and "no URL is charged" in turn.stderr
