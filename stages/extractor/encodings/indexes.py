@@ -2,7 +2,8 @@
 
 Python's codecs hold nearly all of them; this module holds the differences. To find them, every sequence was decoded
 with the codec that `index_of` names for it, and looked up in the standard's index, as the npm package @exodus/bytes
-1.16.0 holds it (the standard since it follows GB 18030-2022). tests/stages/test_encodings_chromium.py compares with Chromium.
+1.16.0 holds it (the standard since it follows GB 18030-2022). tests/stages/test_encodings_chromium.py compares with
+Chromium.
 
 The indexes are Copyright WHATWG (Apple, Google, Mozilla, Microsoft). As a part of source code they are under the BSD
 3-Clause License: LICENSE-whatwg.txt in this folder.
