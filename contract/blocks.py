@@ -5,6 +5,9 @@ N to N + 1 changes only the block that is split.
 """
 
 import numpy as np
+import numpy.typing as npt
+
+from storage.arrays import Keys
 
 KEY_BITS = 64
 
@@ -24,7 +27,7 @@ def interval(block: int, blocks: int) -> tuple[int, int]:
     return top << (KEY_BITS - bits), (top + 1) << (KEY_BITS - bits)
 
 
-def in_interval(keys: np.ndarray, low: int, high: int) -> np.ndarray:
+def in_interval(keys: Keys, low: int, high: int) -> npt.NDArray[np.bool_]:
     """Mask of the u64 keys in [low, high); high may be 2^64."""
     return (keys >= np.uint64(low)) & (keys <= np.uint64(high - 1))
 

@@ -8,14 +8,16 @@ position: the n-th row of a segment has its n-th line.
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from contract import names
 from contract.accumulators import ACCUMULATORS
 from contract.tables import COLLECTED_STATE, LAST_FAILURE, schema
-from storage.arrays import starts_of_runs
+from storage.arrays import Array, Keys, Rows, starts_of_runs
 from storage.columns import Columns, ColumnsWriter
 from storage.errors import Damaged, UnknownFormat
 from storage.publish import expect_described, read_manifest, verify
@@ -76,11 +78,11 @@ _COUNTED_ROWS = 64  # rows between two counts of lines: a count then looks at on
 class Domains:
     """The domains of a table of servers, in its order; `first_row` and `first_server` have one more value, the end."""
 
-    key: np.ndarray  # u64, rising, each once
-    first_server: np.ndarray
-    first_row: np.ndarray
+    key: Keys  # u64, rising, each once
+    first_server: Rows
+    first_row: Rows
 
-    def rows_of(self, domain_keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def rows_of(self, domain_keys: Keys) -> tuple[Rows, Rows]:
         """(first row, end) of each domain of these keys (u64, any order); an empty run where it is not there."""
         number = np.searchsorted(self.key, domain_keys)
         there = np.zeros(len(number), bool)
@@ -89,7 +91,7 @@ class Domains:
         return self.first_row[number], np.where(there, self.first_row[number + there], self.first_row[number])
 
 
-def domains_of(domain_keys: np.ndarray, known: np.ndarray) -> Domains:
+def domains_of(domain_keys: Keys, known: Array) -> Domains:
     """Of the columns of a table of servers: domain key (u64, rising) and number of rows of each server."""
     first_server = starts_of_runs(domain_keys)
     rows = np.concatenate(([0], np.cumsum(known, dtype=np.int64)))
@@ -106,7 +108,8 @@ class Generation:
     side: Columns  # one row for each row in state collected, in the same order
     servers: pa.Table
     prefixes: pa.Table
-    texts: dict[str, dict]  # name of each text segment in use -> bytes, checksum, lines, and which line is our first
+    # Name of each text segment in use -> bytes, checksum, lines, and which line is our first.
+    texts: dict[str, dict[str, Any]]
     seen: int  # every entry of the log before this position is absorbed
 
     def __len__(self) -> int:
@@ -116,12 +119,12 @@ class Generation:
     def domains(self) -> Domains:
         return domains_of(column(self.servers, "domain_key"), column(self.servers, "known"))
 
-    def index_servers(self, server: np.ndarray, start: int = 0) -> np.ndarray:
+    def index_servers(self, server: Array, start: int = 0) -> npt.NDArray[np.int32]:
         """Row number in `servers` of each of the rows from `start` on, whose column `server` is given; i32."""
         return server.astype(np.int32) + first_servers(self.domains, start, start + len(server))
 
     @cached_property
-    def server_index(self) -> np.ndarray:
+    def server_index(self) -> npt.NDArray[np.int32]:
         """Row number in `servers` of each row's server; i32."""
         return self.index_servers(self.rows["server"])
 
@@ -132,16 +135,17 @@ class Generation:
         return row if row < stop and int(self.rows["key"][row]) == key else None
 
     @cached_property
-    def collected_keys(self) -> np.ndarray:
-        return self.rows["key"][self.rows["state"] == COLLECTED_STATE]
+    def collected_keys(self) -> Keys:
+        keys: Keys = self.rows["key"][self.rows["state"] == COLLECTED_STATE]
+        return keys
 
     @cached_property
-    def collected_rows(self) -> np.ndarray:
+    def collected_rows(self) -> Rows:
         """Row number of each row of the side set."""
         return np.flatnonzero(self.rows["state"] == COLLECTED_STATE)
 
 
-def first_servers(domains: Domains, start: int, stop: int) -> np.ndarray:
+def first_servers(domains: Domains, start: int, stop: int) -> npt.NDArray[np.int32]:
     """For each row of [start, stop) the index of its domain's first server; i32."""
     first = np.searchsorted(domains.first_row, start, "right") - 1
     last = np.searchsorted(domains.first_row, stop, "left")
@@ -177,7 +181,7 @@ class GenerationWriter:
         write_table(self._folder / PREFIXES_FILE, prefixes)
 
 
-def read_generation_manifest(folder: Path) -> dict:
+def read_generation_manifest(folder: Path) -> dict[str, Any]:
     """As read_manifest(), and the table of text segments is checked too, where the manifest has one."""
     manifest = read_manifest(folder)
     path, texts = folder / names.MANIFEST, manifest.get("texts", {})
@@ -236,7 +240,7 @@ def is_whole(crawl: Path, block: int, number: int) -> bool:
         return False
 
 
-def line_numbers(segment: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def line_numbers(segment: Array, rows: Rows) -> Rows:
     """How many rows of the same segment come before each of these rows (rising); `segment` is the whole column, u8."""
     width = int(segment.max()) + 1 if len(segment) else 1
     groups = -(-len(segment) // _COUNTED_ROWS)
@@ -254,7 +258,7 @@ def line_numbers(segment: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return numbers
 
 
-def read_lines(crawl: Path, generation: Generation, rows: np.ndarray) -> pa.LargeBinaryArray:
+def read_lines(crawl: Path, generation: Generation, rows: Rows) -> pa.LargeBinaryArray:
     """The URLs of these rows (i64, any order, each once), each with a newline, in the order asked.
 
     Every segment is read once.
@@ -263,7 +267,8 @@ def read_lines(crawl: Path, generation: Generation, rows: np.ndarray) -> pa.Larg
     rising = rows[order]
     segment = generation.rows["segment"]
     numbers, owner = line_numbers(segment, rising), segment[rising]
-    parts, found = [], []
+    parts: list[pa.LargeBinaryArray] = []
+    found = []
     for number, (name, about) in enumerate(generation.texts.items()):
         here = np.flatnonzero(owner == number)
         if len(here):
@@ -278,5 +283,5 @@ def read_lines(crawl: Path, generation: Generation, rows: np.ndarray) -> pa.Larg
     return pa.chunked_array(parts).combine_chunks().take(pa.array(where))
 
 
-def read_urls(crawl: Path, generation: Generation, rows: np.ndarray) -> list[str]:
+def read_urls(crawl: Path, generation: Generation, rows: Rows) -> list[str]:
     return [line[:-1].decode("utf-8", "replace") for line in read_lines(crawl, generation, rows).to_pylist()]

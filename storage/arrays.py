@@ -129,6 +129,6 @@ def encode(values: Array) -> tuple[Array, npt.NDArray[np.int32]]:
     return encoded.dictionary.to_numpy(), encoded.indices.to_numpy()
 
 
-def bound(values: np.ndarray, dtype: str) -> np.ndarray:
+def bound(values: Keys, dtype: str) -> Array:
     """u64 values, at most the largest of a type, in that type."""
     return np.minimum(values, np.uint64(np.iinfo(dtype).max)).astype(dtype)

@@ -7,10 +7,11 @@ row. Both are written piece by piece and read in part, so that a table of any le
 import ast
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from storage.arrays import open_array
+from storage.arrays import Array, open_array
 from storage.errors import Damaged, naming
 from storage.frame_index import pack_index, read_index
 from storage.frames import Broken, Members, TooLong, Torn, Zstd
@@ -21,9 +22,10 @@ LEVEL = 1  # of zstd: 3 makes these columns hardly smaller and takes twice as lo
 HEAD_BYTES = 128  # of an .npy file with one dimension, whatever its length
 
 
-def head_of(dtype: np.dtype, rows: int) -> bytes:
+def head_of(dtype: np.dtype[Any], rows: int) -> bytes:
     """The head of an .npy file, always HEAD_BYTES long."""
-    text = f"{{'descr': {np.lib.format.dtype_to_descr(dtype)!r}, 'fortran_order': False, 'shape': ({rows},), }}"
+    described = np.lib.format.dtype_to_descr(dtype)  # type: ignore[no-untyped-call]
+    text = f"{{'descr': {described!r}, 'fortran_order': False, 'shape': ({rows},), }}"
     return b"\x93NUMPY\x01\x00" + (HEAD_BYTES - 10).to_bytes(2, "little") + text.ljust(HEAD_BYTES - 11).encode() + b"\n"
 
 
@@ -37,7 +39,7 @@ class PlainWriter:
         self._file = open(path, "xb")
         self._file.write(bytes(HEAD_BYTES))
 
-    def append(self, rows: np.ndarray) -> None:
+    def append(self, rows: Array) -> None:
         self._rows += len(rows)
         if not len(rows):
             return
@@ -61,12 +63,12 @@ class PackedWriter:
         self._path = path
         self._dtype = np.dtype(dtype)
         self._zstd = Zstd(LEVEL)
-        self._pending: list[np.ndarray] = []
+        self._pending: list[Array] = []
         self._pending_rows = self._rows = 0
         self._frames: list[bytes] = []
         self._zeros: int | None = 0  # rows so far where all are zero: they are not packed unless others follow
 
-    def append(self, rows: np.ndarray) -> None:
+    def append(self, rows: Array) -> None:
         if self._zeros is not None:
             if not rows.any():
                 self._zeros += len(rows)
@@ -75,7 +77,7 @@ class PackedWriter:
             self._zeros = None
         self._add(np.asarray(rows).astype(self._dtype, copy=False))
 
-    def _add(self, rows: np.ndarray) -> None:
+    def _add(self, rows: Array) -> None:
         self._pending.append(rows)
         self._pending_rows += len(rows)
         if self._pending_rows >= FRAME_ROWS:
@@ -84,7 +86,7 @@ class PackedWriter:
     def _pack(self, rows: int) -> None:
         pending = self._pending[0] if len(self._pending) == 1 else np.concatenate(self._pending)
         ready = np.ascontiguousarray(pending[:rows])
-        content = memoryview(ready.view(np.uint8))
+        content = ready.view(np.uint8).data
         step = FRAME_ROWS * self._dtype.itemsize
         self._frames += self._zstd.compress_each(
             [content[start : start + step] for start in range(0, len(content), step)]
@@ -116,7 +118,7 @@ class ColumnsWriter:
             for name, dtype in dtypes.items()
         }
 
-    def append(self, rows: Mapping[str, np.ndarray]) -> None:
+    def append(self, rows: Mapping[str, Array]) -> None:
         """Adds rows of some of the columns; in the end all must have the same number of rows."""
         for name, values in rows.items():
             self._writers[name].append(values)
@@ -129,7 +131,7 @@ class ColumnsWriter:
 class PackedColumn:
     """A packed column, read frame by frame."""
 
-    def __init__(self, path: Path, dtype: str, rows: int):
+    def __init__(self, path: Path, dtype: str | np.dtype[Any], rows: int):
         self._path = path
         self._dtype = np.dtype(dtype)
         self._rows = rows
@@ -143,20 +145,21 @@ class PackedColumn:
     def is_zero(self) -> bool:
         return self._data is None
 
-    def read(self, start: int, stop: int) -> np.ndarray:
+    def read(self, start: int, stop: int) -> Array:
         """The rows [start, stop), writable."""
-        if self.is_zero:
+        data = self._data
+        if data is None:
             return np.zeros(stop - start, self._dtype)  # of fresh memory, which is zero until it is written to
         first = start // FRAME_ROWS
-        parts = [self._frame(number) for number in range(first, -(-stop // FRAME_ROWS))]
+        parts = [self._frame(data, number) for number in range(first, -(-stop // FRAME_ROWS))]
         rows = np.concatenate(parts) if parts else np.empty(0, self._dtype)
         return rows[start - first * FRAME_ROWS : stop - first * FRAME_ROWS]
 
-    def _frame(self, number: int) -> np.ndarray:
+    def _frame(self, data: memoryview, number: int) -> Array:
         expected = min(FRAME_ROWS, self._rows - number * FRAME_ROWS)
         start = int(self._starts[number])
         try:
-            content, _ = Members(self._data).read(start, FRAME_ROWS * self._dtype.itemsize)
+            content, _ = Members(data).read(start, FRAME_ROWS * self._dtype.itemsize)
         except (Torn, Broken, TooLong) as error:
             raise Damaged(self._path, str(error) or "expected a whole frame, found the end", start) from None
         if len(content) != expected * self._dtype.itemsize:
@@ -164,12 +167,12 @@ class PackedColumn:
         return np.frombuffer(content, self._dtype)
 
 
-class Columns(Mapping):
+class Columns(Mapping[str, Array]):
     """The columns of a table: whole ones by name, each read once, or parts of them by read()."""
 
     def __init__(self, folder: Path | None, dtypes: dict[str, str], packed: frozenset[str], prefix: str = ""):
         self._dtypes = dtypes
-        self._whole: dict[str, np.ndarray] = {}
+        self._whole: dict[str, Array] = {}
         self._packed: dict[str, PackedColumn] = {}
         if folder is None:
             self._whole = {name: np.empty(0, dtype) for name, dtype in dtypes.items()}
@@ -199,11 +202,11 @@ class Columns(Mapping):
         """Whether a packed column has no file, because all its rows are zero."""
         return name in self._packed and self._packed[name].is_zero
 
-    def read(self, name: str, start: int, stop: int) -> np.ndarray:
+    def read(self, name: str, start: int, stop: int) -> Array:
         """Rows [start, stop) of a column; those of a packed one may be written to."""
         return self._packed[name].read(start, stop) if name in self._packed else self._whole[name][start:stop]
 
-    def __getitem__(self, name: str) -> np.ndarray:
+    def __getitem__(self, name: str) -> Array:
         if name not in self._whole:
             self._whole[name] = self._packed[name].read(0, self._rows)
         return self._whole[name]
@@ -215,7 +218,7 @@ class Columns(Mapping):
         return len(self._dtypes)
 
 
-def read_packed(path: Path) -> np.ndarray:
+def read_packed(path: Path) -> Array:
     """A packed column of any type, which its own head names."""
     try:
         head, start = Members(memoryview(path.read_bytes())).read(0, HEAD_BYTES)

@@ -6,7 +6,8 @@ loads it: in some hundredths of a second, where numba would take half a second.
 
 What can be compiled: loops over arrays and numbers that are arguments. Such a function makes no array, raises nothing
 and returns one integer. It calls only functions of its own module with the same mark, and those of this module. What
-else it reads of its module is frozen into the kept code, which is valid until the module's file changes.
+else it reads of its module is frozen into the kept code, which is valid until the module's file changes. Its
+annotations are for readers and mypy: numba takes the types from the signature.
 """
 
 import ctypes
@@ -18,46 +19,57 @@ from functools import cache
 from operator import index
 from pathlib import Path
 from types import FunctionType
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import xxhash
+
+from storage.arrays import Array
 
 _ANY = "T"  # in a signature: each of some types
 _DIGEST_BYTES = 16
 _EACH_BYTE, _TOP_BITS = np.uint64(0x0101_0101_0101_0101), np.uint64(0x8080_8080_8080_8080)
 _lock = threading.Lock()
 
+Integer = int | np.integer[Any]
+Inner = TypeVar("Inner", bound=Callable[..., Any])  # a function without a signature
 
-def compiled(signature: str | None = None, of: tuple[str, ...] = ()) -> Callable[[Callable], Callable]:
+
+@overload
+def compiled() -> Callable[[Inner], Inner]: ...
+@overload
+def compiled(signature: str, of: tuple[str, ...] = ()) -> Callable[[Callable[..., int]], "Loop"]: ...
+def compiled(signature: str | None = None, of: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], Any]:
     """Compiles a function for one signature, such as "u8[] i8 T[,] T[]", where `T` is each of the types `of`.
 
     Arrays are contiguous, of one dimension or, with a comma, two. A function without a signature is compiled as a part
     of those that call it.
     """
 
-    def mark(function: FunctionType) -> Callable:
+    def mark(function: Callable[..., Any]) -> Any:
         if signature is None:
-            function.is_inner = True
+            function.__dict__["is_inner"] = True
             return function
         return Loop(function, signature, of)
 
     return mark
 
 
-def copy_bytes(to: np.ndarray, at: int, source: np.ndarray, begin: int, length: int) -> None:
+def copy_bytes(to: Array, at: Integer, source: Array, begin: Integer, length: Integer) -> None:
     """For compiled functions, where it is one call of memcpy: a loop over bytes takes three times as long."""
     to[at : at + length] = source[begin : begin + length]
 
 
-def word_at(data: np.ndarray, at: int) -> np.uint64:
+def word_at(data: Array, at: Integer) -> np.uint64:
     """For compiled functions, where it is one instruction: the eight bytes from `at` on, the first one lowest."""
-    return data[at : at + 8].view("<u8")[0]
+    word: np.uint64 = data[at : at + 8].view("<u8")[0]
+    return word
 
 
 class Loop:
     """A compiled function. `function` is the same in Python: slow, and with every check."""
 
-    def __init__(self, function: FunctionType, signature: str, of: tuple[str, ...]):
+    def __init__(self, function: Callable[..., int], signature: str, of: tuple[str, ...]):
         self.function = function
         kinds = signature.split()
         self._chooser = next((number for number, kind in enumerate(kinds) if kind.startswith(_ANY)), None)
@@ -70,7 +82,7 @@ class Loop:
         for variant in self._variants.values():
             variant.load()
 
-    def __call__(self, *arguments: np.ndarray | int) -> int:
+    def __call__(self, *arguments: Any) -> int:
         chosen = "" if self._chooser is None else arguments[self._chooser].dtype.str
         if chosen not in self._variants:
             raise TypeError(
@@ -82,29 +94,30 @@ class Loop:
 class Variant:
     """A compiled function for one signature."""
 
-    def __init__(self, function: FunctionType, signature: str):
+    def __init__(self, function: Callable[..., int], signature: str):
         self._function = function
         self._kinds = [Kind(text) for text in signature.split()]
         kinds = "-".join(text.replace("[]", "s").replace("[,]", "ss") for text in signature.split())
         self._name = f"{function.__module__}.{function.__name__}-{kinds}"
-        self._run: Callable | None = None
+        self._run: Callable[..., int] | None = None
 
-    def __call__(self, arguments: tuple) -> int:
-        self.load()
-        flat = []
+    def __call__(self, arguments: tuple[Any, ...]) -> int:
+        run = self.load()
+        flat: list[int | None] = []
         for kind, argument in zip(self._kinds, arguments, strict=True):
             flat += kind.flatten(argument)
         result = ctypes.c_int64()
-        if self._run(ctypes.byref(result), ctypes.byref(ctypes.c_void_p()), *flat):
+        if run(ctypes.byref(result), ctypes.byref(ctypes.c_void_p()), *flat):
             raise RuntimeError(f"{self._name} failed")
         return result.value
 
-    def load(self) -> None:
+    def load(self) -> Callable[..., int]:
         if self._run is None:
             with _lock:
                 self._run = self._run or self._load()
+        return self._run
 
-    def _load(self) -> Callable:
+    def _load(self) -> Callable[..., int]:
         """Loads the kept code, or compiles it anew.
 
         Returns a function of two pointers, for its result and for an error, and of flat arguments.
@@ -141,12 +154,13 @@ class Variant:
         """Its symbol, a line, and its machine code."""
         from numba import config, from_dtype, int64, njit, types
 
-        config.DISABLE_JIT = 0  # which a debugger may set for other programs; here `function` serves it
+        # A debugger may set this for other programs; here `function` serves it.
+        config.DISABLE_JIT = 0  # type: ignore[attr-defined]  # numba adds its settings at run time
         # Divisions by zero are not looked for, and no array can be made.
-        options = {"nogil": True, "error_model": "numpy", "_nrt": False}
-        scopes: dict[int, dict] = {}
+        options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+        scopes: dict[int, dict[str, Any]] = {}
 
-        def scope_of(names: dict) -> dict:
+        def scope_of(names: dict[str, Any]) -> dict[str, Any]:
             """The names of a module, with compiled functions instead of those with our mark."""
             if id(names) not in scopes:
                 scopes[id(names)] = scope = dict(names)
@@ -171,24 +185,25 @@ class Variant:
                 for kind, number in zip(self._kinds, numbers)
             )
         )
-        (made,) = njit(signature, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(
-            function
-        ).overloads.values()
-        return made.fndesc.llvm_func_name.encode() + b"\n" + made.library._get_compiled_object()
+        (made,) = njit(  # type: ignore[call-overload]  # its types lack the two options
+            signature, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options
+        )(function).overloads.values()
+        content: bytes = made.fndesc.llvm_func_name.encode() + b"\n" + made.library._get_compiled_object()
+        return content
 
 
-def make_copy() -> Callable:
+def make_copy() -> Callable[..., None]:
     from numba import types
     from numba.core.cgutils import raw_memcpy
     from numba.extending import intrinsic
 
     @intrinsic
-    def copy(_, to, at, source, begin, length):
-        def generate(context, builder, signature, arguments):
+    def copy(_: Any, to: Any, at: Any, source: Any, begin: Any, length: Any) -> tuple[Any, Any]:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> None:
             target, origin = (
                 context.make_array(signature.args[which])(context, builder, arguments[which]).data for which in (0, 2)
             )
-            raw_memcpy(
+            raw_memcpy(  # type: ignore[no-untyped-call]
                 builder, builder.gep(target, [arguments[1]]), builder.gep(origin, [arguments[3]]), arguments[4], 1
             )
 
@@ -197,14 +212,14 @@ def make_copy() -> Callable:
     return copy
 
 
-def make_load() -> Callable:
+def make_load() -> Callable[..., np.uint64]:
     from llvmlite.ir import IntType
     from numba import types
     from numba.extending import intrinsic
 
     @intrinsic
-    def load(_, data, at):
-        def generate(context, builder, signature, arguments):
+    def load(_: Any, data: Any, at: Any) -> tuple[Any, Any]:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             origin = context.make_array(signature.args[0])(context, builder, arguments[0]).data
             return builder.load(builder.bitcast(builder.gep(origin, [arguments[1]]), IntType(64).as_pointer()), align=1)
 
@@ -223,7 +238,7 @@ class Kind:
         dtype, _, dimensions = text.partition("[")
         self.dtype = np.dtype(dtype)
         self.dimensions = len(dimensions)  # "]" or ",]"
-        self.ctypes = [ctypes.c_int64]
+        self.ctypes: list[type[ctypes.c_int64 | ctypes.c_void_p]] = [ctypes.c_int64]
         if self.dimensions:
             self.ctypes = (
                 [ctypes.c_void_p] * 2
@@ -234,7 +249,7 @@ class Kind:
         elif self.dtype != np.int64:
             raise TypeError(f"expected numbers to be i8, found {text}")
 
-    def flatten(self, value: np.ndarray | int) -> tuple:
+    def flatten(self, value: Any) -> tuple[int | None, ...]:
         if not self.dimensions:
             return (index(value),)
         if value.dtype != self.dtype or value.ndim != self.dimensions or not value.flags.c_contiguous:
@@ -246,7 +261,7 @@ class Kind:
 
 
 @compiled()
-def find_byte(data, at, stop, wanted):
+def find_byte(data: Array, at: int, stop: int, wanted: int) -> int:
     """For compiled functions: the first offset from `at` on that holds a byte, `stop` where none does.
 
     Eight bytes per step (Mycroft's test for a zero byte).
@@ -263,7 +278,7 @@ def find_byte(data, at, stop, wanted):
 
 
 @cache
-def engine():
+def engine() -> Any:
     """LLVM, which runs compiled code."""
     import llvmlite.binding as llvm
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import xxhash
 
+from storage.arrays import Keys
 from storage.errors import Damaged
 from storage.frames import skippable
 
@@ -21,7 +22,7 @@ def pack_index(*rows: list[int]) -> bytes:
     return skippable(table + xxhash.xxh3_64_digest(table) + (len(table) + _TAIL_BYTES).to_bytes(8, "little"))
 
 
-def read_index(path: Path, data: memoryview, rows: int) -> np.ndarray:
+def read_index(path: Path, data: memoryview, rows: int) -> Keys:
     """The rows of the index of a file, u64 of shape (rows, frames); Damaged where it is not whole."""
     size = len(data)
     length = int.from_bytes(data[size - 8 :], "little") if size >= _TAIL_BYTES else -1

@@ -6,7 +6,8 @@ IIPC's "Zstandard Compression for WARC Files 1.0".
 """
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 import zstandard
 
@@ -27,6 +28,8 @@ _FRAME_HEAD_BYTES = 18  # at most: magic, descriptor, window, dictionary id, siz
 _RUN_BLOCK = 1  # one byte, repeated; its size says how often
 WINDOW_MAX_BYTES = 8 << 20  # RFC 9659: what a reader of zstd from the web must have, and a writer may ask for
 _STEP = 1 << 16
+
+Bytes = bytes | bytearray | memoryview  # zstandard takes lists of exactly this type
 
 
 class Torn(Exception):
@@ -55,7 +58,7 @@ class Zstd:
         # What a file of these frames begins with.
         self.opening = b"" if dictionary is None else dictionary_frame(dictionary)
 
-    def compress(self, *pieces) -> bytes:
+    def compress(self, *pieces: Bytes) -> bytes:
         """One frame of the pieces (any buffers) behind each other; large content is never joined."""
         size = sum(map(len, pieces))
         if size <= AT_ONCE_BYTES:
@@ -63,7 +66,7 @@ class Zstd:
         stream = self._compressor.compressobj(size=size)
         return b"".join([*map(stream.compress, cut_pieces(pieces)), stream.flush()])
 
-    def compress_each(self, contents: list[bytes]) -> list[bytes]:
+    def compress_each(self, contents: list[Bytes]) -> list[bytes]:
         """A frame for each, the same as compress() gives, in one call that leaves the interpreter to other threads."""
         if not contents:
             return []
@@ -78,19 +81,31 @@ class Gzip:
     def __init__(self, level: int = 6):
         self._level = level
 
-    def compress(self, *pieces) -> bytes:
+    def compress(self, *pieces: Bytes) -> bytes:
         stream = zlib.compressobj(self._level, zlib.DEFLATED, GZIP_WINDOW)
         return b"".join([*map(stream.compress, cut_pieces(pieces)), stream.flush()])
 
-    def compress_each(self, contents: list[bytes]) -> list[bytes]:
+    def compress_each(self, contents: list[Bytes]) -> list[bytes]:
         return [self.compress(content) for content in contents]
 
 
-def cut_pieces(pieces) -> Iterator[memoryview]:
+def cut_pieces(pieces: Iterable[Bytes]) -> Iterator[memoryview]:
     for piece in pieces:
         view = memoryview(piece)
         for start in range(0, len(view), AT_ONCE_BYTES):
             yield view[start : start + AT_ONCE_BYTES]
+
+
+class Decoder(Protocol):
+    """What zstandard's and zlib's decoders of one member have in common."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    def decompress(self, data: memoryview, /) -> bytes: ...
 
 
 class Members:
@@ -111,10 +126,10 @@ class Members:
         """
         start = self.pass_extensions(start)
         magic = bytes(self._data[start : start + 4])
-        if magic == ZSTD_MAGIC and (content := self._read_at_once(start, longest)) is not None:
-            return content
+        if magic == ZSTD_MAGIC and (whole := self._read_at_once(start, longest)) is not None:
+            return whole
         if magic == ZSTD_MAGIC:
-            decoder = self._zstd.decompressobj()
+            decoder: Decoder = self._zstd.decompressobj()
             errors: type[Exception] = zstandard.ZstdError
         elif magic[:2] == GZIP_MAGIC:
             decoder = zlib.decompressobj(GZIP_WINDOW)
@@ -123,7 +138,8 @@ class Members:
             raise Torn
         else:
             raise Broken(f"expected a compressed member, found bytes {magic.hex()}")
-        pieces, length, position, step = [], 0, start, _FIRST_PIECE
+        pieces: list[bytes] = []
+        length, position, step = 0, start, _FIRST_PIECE
         while not decoder.eof:
             piece = self._data[position : position + step]
             if not len(piece):
@@ -214,7 +230,7 @@ def gzip_end(data: memoryview, start: int, longest: int) -> int:
     decoder = zlib.decompressobj(GZIP_WINDOW)
     position, length = start, 0
     while not decoder.eof:
-        piece = decoder.unconsumed_tail
+        piece: Bytes = decoder.unconsumed_tail
         if not piece:
             piece = data[position : position + _FIRST_PIECE]
             position += len(piece)
@@ -339,7 +355,7 @@ def skippable(payload: bytes, magic: int = SKIPPABLE_MAGIC) -> bytes:
     return magic.to_bytes(4, "little") + len(payload).to_bytes(4, "little") + payload
 
 
-def train_dictionary(samples: list[bytes], size_bytes: int) -> bytes | None:
+def train_dictionary(samples: list[Bytes], size_bytes: int) -> bytes | None:
     """A dictionary for content like the samples; none where there is nothing to learn from them."""
     try:
         return zstandard.train_dictionary(size_bytes, samples, level=3).as_bytes()

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from storage.arrays import Rows
 from storage.errors import Damaged
 from storage.pairs import KEY_END, find_pair
 from storage.tables import column, open_table, read_groups
@@ -54,7 +55,8 @@ class KeyedFile:
         self._lasts = np.append(self._firsts[1:], np.uint64(last_key or 0)) if self._groups else self._firsts
 
     def __len__(self) -> int:
-        return self._metadata.num_rows
+        rows: int = self._metadata.num_rows
+        return rows
 
     def _bounds(self, group: int, key: int) -> tuple[int, int]:
         number = self._schema.get_field_index(self._names[key])
@@ -63,7 +65,7 @@ class KeyedFile:
             raise Damaged(self._path, f"expected statistics of {self._names[key]} in row group {group}, found none")
         return statistics.min, statistics.max
 
-    def _groups_of(self, low: int, high: int) -> np.ndarray:
+    def _groups_of(self, low: int, high: int) -> Rows:
         """The row groups that may hold pairs in [low, high)."""
         if low >= high:
             return np.empty(0, np.int64)

@@ -1,8 +1,9 @@
 """Two u64 columns, sorted and searched by pairs of keys; as a number, a pair is first * 2^64 + second."""
 
 import numpy as np
+import numpy.typing as npt
 
-from storage.arrays import starts_of_runs
+from storage.arrays import Array, Keys, Rows, starts_of_runs
 from storage.compiled import compiled
 
 KEY_END = 1 << 64
@@ -17,14 +18,14 @@ class Runs:
     and the second keys, which rise within each run.
     """
 
-    def __init__(self, firsts: np.ndarray, starts: np.ndarray, second: np.ndarray):
+    def __init__(self, firsts: Keys, starts: Rows, second: Keys):
         self._columns = (
             np.ascontiguousarray(firsts),
             np.ascontiguousarray(starts, np.int64),
             np.ascontiguousarray(second),
         )
 
-    def search(self, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def search(self, first: Keys, second: Keys) -> tuple[Rows, npt.NDArray[np.bool_]]:
         """For each pair (u64, any order) the first row that is not below it, i64, and whether that row is the pair.
 
         Quickest where pairs are sorted.
@@ -34,13 +35,13 @@ class Runs:
         return row, there.view(bool)
 
 
-def sort_pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def sort_pairs(first: Keys, second: Keys) -> tuple[npt.NDArray[np.int32], Keys, Keys]:
     """The order of rows (i32) by two u64 columns, stable, and both columns in that order. Overwrites the columns.
 
     Quickest where the rows are a few sorted runs, one behind the other.
     """
-    columns = first, second, np.arange(len(first), dtype=np.int32)
-    spare = tuple(map(np.empty_like, columns))
+    order = np.arange(len(first), dtype=np.int32)
+    columns, spare = (first, second, order), (np.empty_like(first), np.empty_like(second), np.empty_like(order))
     ends = np.empty(len(first) // RUN_LEAST + 1, np.int64)
     runs = find_runs(*columns, ends)
     while runs > 1:
@@ -50,7 +51,7 @@ def sort_pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.nd
     return order, majors, minors
 
 
-def find_pair(first: np.ndarray, second: np.ndarray, pair: int) -> int:
+def find_pair(first: Keys, second: Keys, pair: int) -> int:
     """How many rows of two columns (u64, sorted by both) lie before a pair."""
     if pair >= PAIR_END:
         return len(first)
@@ -59,7 +60,7 @@ def find_pair(first: np.ndarray, second: np.ndarray, pair: int) -> int:
     return int(low + np.searchsorted(second[low:high], np.uint64(minor)))
 
 
-def find_pairs(first: np.ndarray, second: np.ndarray, in_first: np.ndarray, in_second: np.ndarray) -> np.ndarray:
+def find_pairs(first: Keys, second: Keys, in_first: Keys, in_second: Keys) -> Rows:
     """Row of each pair (first, second) in two columns (u64, sorted by both, each pair once); -1 where there is none."""
     starts = starts_of_runs(in_first)
     row, there = Runs(in_first[starts], np.append(starts, len(in_first)), in_second).search(first, second)
@@ -67,7 +68,7 @@ def find_pairs(first: np.ndarray, second: np.ndarray, in_first: np.ndarray, in_s
 
 
 @compiled("u8[] u8[] i4[] i8[]")
-def find_runs(first, second, row, ends):
+def find_runs(first: Array, second: Array, row: Array, ends: Array) -> int:
     """Sets where runs of rising rows end; runs shorter than RUN_LEAST are made that long. Returns their number."""
     rows, runs, start = len(first), 0, 0
     while start < rows:
@@ -90,7 +91,9 @@ def find_runs(first, second, row, ends):
 
 
 @compiled("u8[] u8[] i4[] u8[] u8[] i4[] i8[] i8")
-def merge_runs(first, second, row, to_first, to_second, to_row, ends, runs):
+def merge_runs(
+    first: Array, second: Array, row: Array, to_first: Array, to_second: Array, to_row: Array, ends: Array, runs: int
+) -> int:
     """Merges runs two by two into other columns, and sets where they end there. Returns how many are left."""
     start = 0
     for run in range(0, runs, 2):
@@ -114,7 +117,9 @@ def merge_runs(first, second, row, to_first, to_second, to_row, ends, runs):
 
 
 @compiled("u8[] i8[] u8[] u8[] u8[] i8[] u1[]")
-def search_runs(firsts, starts, among, wanted_first, wanted_second, found, there):
+def search_runs(
+    firsts: Array, starts: Array, among: Array, wanted_first: Array, wanted_second: Array, found: Array, there: Array
+) -> int:
     """Searches from where the pair before was found, by steps that double, while pairs rise; else anew."""
     run, low, high = 0, 0, 0
     for number in range(len(wanted_first)):
@@ -134,7 +139,7 @@ def search_runs(firsts, starts, among, wanted_first, wanted_second, found, there
 
 
 @compiled()
-def gallop(values, low, high, wanted):
+def gallop(values: Array, low: int, high: int, wanted: np.uint64) -> int:
     """The first index of values[low:high], which rise, whose value is not below `wanted`; `high` if there is none."""
     step = 1
     while low + step <= high and values[low + step - 1] < wanted:

@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NoReturn
 
 import xxhash
 
@@ -78,17 +79,17 @@ def put_if_absent(path: Path, content: bytes) -> bool:
     return created
 
 
-def encode_json(value: dict) -> bytes:
+def encode_json(value: dict[str, Any]) -> bytes:
     """The bytes of a JSON file: sorted keys, and a checksum of all others under `check`."""
     plain = json.loads(json.dumps(value))  # keys become strings, as a reader will see them
     return (json.dumps({**plain, "check": check_of(plain)}, indent=1, sort_keys=True) + "\n").encode()
 
 
-def check_of(value: dict) -> str:
+def check_of(value: dict[str, Any]) -> str:
     return xxhash.xxh3_128_hexdigest(json.dumps(value, sort_keys=True).encode())
 
 
-def read_json(path: Path, format_expected: int = FORMAT) -> dict:
+def read_json(path: Path, format_expected: int = FORMAT) -> dict[str, Any]:
     try:
         content = path.read_bytes()
         value = json.loads(content)
@@ -108,7 +109,7 @@ def read_json(path: Path, format_expected: int = FORMAT) -> dict:
     return value
 
 
-def raise_if_not_there(path: Path, error: OSError):
+def raise_if_not_there(path: Path, error: OSError) -> NoReturn:
     """A folder, a loop of links and the like instead of a file is damage; what the machine refuses is not."""
     if error.errno in (errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG):
         raise Damaged(path, f"expected a file, found: {error.strerror}") from None
@@ -125,11 +126,11 @@ def checksum(path: Path) -> str:
     return digest.hexdigest()
 
 
-def describe(path: Path) -> dict:
+def describe(path: Path) -> dict[str, Any]:
     return {"bytes": path.stat().st_size, "xxh3": checksum(path)}
 
 
-def verify(path: Path, description: dict) -> None:
+def verify(path: Path, description: dict[str, Any]) -> None:
     """Raises Damaged unless the file is the one that a manifest describes."""
     try:
         size = path.stat().st_size
@@ -146,7 +147,7 @@ def verify(path: Path, description: dict) -> None:
         raise Damaged(path, f"expected checksum {description['xxh3']}, found {found}")
 
 
-def read_manifest(folder: Path) -> dict:
+def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a published folder; FileNotFoundError where there is none."""
     manifest = read_json(folder / MANIFEST)
     if not isinstance(manifest.get("files"), dict):
@@ -158,7 +159,7 @@ def read_manifest(folder: Path) -> dict:
     return manifest
 
 
-def expect_described(path: Path, name: str, about, *numbers: str) -> None:
+def expect_described(path: Path, name: str, about: object, *numbers: str) -> None:
     """Damaged where a manifest at `path` does not have the checksum of a file and these numbers."""
     if (
         not isinstance(about, dict)
@@ -182,7 +183,7 @@ def confirm_published(folder: Path) -> bool:
 
 
 @contextmanager
-def publishing(folder: Path, *, resume: bool = False, again: bool = False) -> Iterator[dict]:
+def publishing(folder: Path, *, resume: bool = False, again: bool = False) -> Iterator[dict[str, Any]]:
     """Gives a manifest to fill in while files are written to the folder; publishes both on leaving.
 
     What an earlier attempt left there is removed first, unless it is to be resumed. An exception publishes nothing.
@@ -195,7 +196,7 @@ def publishing(folder: Path, *, resume: bool = False, again: bool = False) -> It
     if os.path.lexists(folder) and not resume:
         remove_tree(folder)
     make_folder(folder)
-    manifest: dict = {}
+    manifest: dict[str, Any] = {}
     with naming(folder):
         yield manifest
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(ASIDE))

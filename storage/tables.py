@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
 
+from storage.arrays import Array
 from storage.errors import Damaged, UnknownFormat, naming
 from storage.publish import FORMAT, raise_if_not_there
 
@@ -154,9 +155,10 @@ def read_some_columns(path: Path, schema: pa.Schema, columns: list[str]) -> pa.T
         raise Damaged(path, f"expected a Parquet file with some of {columns}, found {_one_line(error)}") from None
 
 
-def column(table: pa.Table, name: str) -> np.ndarray:
+def column(table: pa.Table, name: str) -> Array:
     """A column as a numpy array, read-only where it was not copied; texts are objects."""
-    return only_chunk(table.column(name)).to_numpy(zero_copy_only=False)
+    values: Array = only_chunk(table.column(name)).to_numpy(zero_copy_only=False)
+    return values
 
 
 def only_chunk(values: pa.ChunkedArray) -> pa.Array:
@@ -168,7 +170,7 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
 
 
-def fixed_bytes(table: pa.Table, name: str, width: int) -> np.ndarray:
+def fixed_bytes(table: pa.Table, name: str, width: int) -> Array:
     """A column of fixed-width bytes as a numpy array of void."""
     array = only_chunk(table.column(name))
     if not len(array):

@@ -6,16 +6,17 @@ the offset in the file. A line is found by its number, a blob by its position `s
 and its length.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from storage.arrays import Array, Keys, Rows
 from storage.compiled import compiled, copy_bytes
 from storage.errors import Damaged, naming
 from storage.frame_index import pack_index, read_index
-from storage.frames import Broken, Members, TooLong, Torn, Zstd
+from storage.frames import Broken, Bytes, Members, TooLong, Torn, Zstd
 from storage.publish import raise_if_not_there
 
 # Of lines: a tenth smaller than with 64 KiB, and sooner packed. Who reads many lines reads nearly all frames anyway.
@@ -29,7 +30,7 @@ LINES = pa.large_binary()
 (_NEWLINE,) = b"\n"
 
 
-def data_of(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+def data_of(texts: pa.Array) -> tuple[Array, Array]:
     """(n + 1 offsets, bytes u8 that they point into) of n texts; offsets of large types are i64, else i32."""
     _, offsets, data = texts.buffers()
     dtype = np.int64 if pa.types.is_large_binary(texts.type) or pa.types.is_large_string(texts.type) else np.int32
@@ -41,13 +42,13 @@ def data_of(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     return ends, np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
 
 
-def lines_at(offsets: np.ndarray, data: np.ndarray) -> pa.LargeBinaryArray:
+def lines_at(offsets: Array, data: Array) -> pa.LargeBinaryArray:
     return pa.LargeBinaryArray.from_buffers(
         LINES, len(offsets) - 1, [None, pa.py_buffer(np.ascontiguousarray(offsets, np.int64)), pa.py_buffer(data)]
     )
 
 
-def take_lines(sources: list[pa.Array], which: np.ndarray) -> pa.LargeBinaryArray:
+def take_lines(sources: list[pa.Array], which: Array) -> pa.LargeBinaryArray:
     """The texts of these rows (i32), each with a newline; rows are counted through all arrays of texts."""
     edges, ends = np.cumsum([0, *map(len, sources)]), np.zeros(len(sources), np.int64)
     wanted = np.empty(len(which), np.int32)
@@ -67,7 +68,7 @@ def take_lines(sources: list[pa.Array], which: np.ndarray) -> pa.LargeBinaryArra
 
 
 @compiled("i4[] i8[] i8[] i4[]")
-def group_by_source(which, edges, ends, wanted):
+def group_by_source(which: Array, edges: Array, ends: Array, wanted: Array) -> int:
     """Fills `wanted` with indexes of `which`: first of rows of the first source, then of the second, and so on.
 
     Sets in `ends` where those of each source end.
@@ -85,7 +86,7 @@ def group_by_source(which, edges, ends, wanted):
 
 
 @compiled()
-def source_of(edges, row):
+def source_of(edges: Array, row: int) -> int:
     low, high = 0, len(edges) - 1
     while high - low > 1:
         middle = low + high >> 1
@@ -94,7 +95,7 @@ def source_of(edges, row):
 
 
 @compiled("T[] i8 i4[] i4[] i8[]", of=("i4", "i8"))
-def measure_lines(starts, edge, which, wanted, lengths):
+def measure_lines(starts: Array, edge: int, which: Array, wanted: Array, lengths: Array) -> int:
     """Sets the length of each of these texts, with its newline; that of text n is value n + 1."""
     for number in wanted:
         row = which[number] - edge
@@ -103,7 +104,7 @@ def measure_lines(starts, edge, which, wanted, lengths):
 
 
 @compiled("T[] u1[] i8 i4[] i4[] i8[] u1[]", of=("i4", "i8"))
-def copy_lines(starts, data, edge, which, wanted, offsets, taken):
+def copy_lines(starts: Array, data: Array, edge: int, which: Array, wanted: Array, offsets: Array, taken: Array) -> int:
     for number in wanted:
         end = offsets[number + 1] - 1
         copy_bytes(taken, offsets[number], data, np.int64(starts[which[number] - edge]), end - offsets[number])
@@ -119,7 +120,7 @@ class SegmentWriter:
         self._file = open(path, "xb")
         self._number = number
         self._zstd = Zstd()
-        self._pending: list[np.ndarray] = []  # lines behind each other, less than a frame
+        self._pending: list[Array] = []  # lines behind each other, less than a frame
         self._pending_lines = self._pending_bytes = 0
         self._index: tuple[list[int], list[int], list[int]] = ([], [], [])
         self._blobs_end = self._file_end = 0
@@ -131,17 +132,18 @@ class SegmentWriter:
         for start in range(0, len(lines), 1 << 20):
             self._append(offsets[start : start + (1 << 20) + 1], data)
 
-    def _append(self, offsets: np.ndarray, data: np.ndarray) -> None:
+    def _append(self, offsets: Array, data: Array) -> None:
         # A frame ends with the line that brings it to FRAME_BYTES, also where that began in an earlier call.
         ends = self._pending_bytes + offsets - offsets[0]
         cuts, frame_start = [0], 0
         while ends[-1] - frame_start >= FRAME_BYTES:
             cuts.append(int(np.searchsorted(ends, frame_start + FRAME_BYTES)))
             frame_start = ends[cuts[-1]]
-        frames, counts = [], []
+        frames: list[Bytes] = []
+        counts = []
         for low, high in zip(cuts, cuts[1:]):
             piece = data[offsets[low] : offsets[high]]
-            frames.append(np.concatenate([*self._pending, piece]) if self._pending else piece)
+            frames.append((np.concatenate([*self._pending, piece]) if self._pending else piece).data)
             counts.append(self._pending_lines + high - low)
             self._pending, self._pending_lines, self._pending_bytes = [], 0, 0
         rest = data[offsets[cuts[-1]] : offsets[-1]]
@@ -151,12 +153,10 @@ class SegmentWriter:
             self._pending_bytes += len(rest)
         self._write(frames, counts)
 
-    def _write(self, frames: list, counts: list[int]) -> None:
+    def _write(self, frames: list[Bytes], counts: list[int]) -> None:
         for start in range(0, len(frames), FRAMES_AT_ONCE):
             group = frames[start : start + FRAMES_AT_ONCE]
-            for frame, count, packed in zip(
-                group, counts[start:], self._zstd.compress_each([memoryview(frame) for frame in group])
-            ):
+            for frame, count, packed in zip(group, counts[start:], self._zstd.compress_each(group)):
                 self._add_to_index()
                 with naming(self._path):
                     self._file.write(packed)
@@ -168,11 +168,13 @@ class SegmentWriter:
         for row, value in zip(self._index, (self.lines, self._blobs_end, self._file_end)):
             row.append(value)
 
-    def close(self, blobs: list[bytes]) -> np.ndarray:
+    def close(self, blobs: list[bytes]) -> Keys:
         """Adds the blobs and the index; returns the position (u64) of each blob, NO_TEXT where it has no room."""
         if self._pending:
-            self._write([np.concatenate(self._pending)], [self._pending_lines])
-        positions, frame, frame_bytes = [], [], 0
+            self._write([np.concatenate(self._pending).data], [self._pending_lines])
+        positions: list[int] = []
+        frame: list[bytes] = []
+        frame_bytes = 0
         for blob in blobs:
             positions.append(self._blobs_end + frame_bytes)
             if positions[-1] >= BLOBS_MAX_BYTES:
@@ -198,7 +200,8 @@ class Segment:
     def __init__(self, path: Path):
         self._path = path
         try:
-            self._data = memoryview(path.read_bytes() if path.stat().st_size < 1 << 20 else np.memmap(path, "u1", "r"))
+            is_small = path.stat().st_size < 1 << 20
+            self._data = memoryview(path.read_bytes()) if is_small else np.memmap(path, "u1", "r").data
         except FileNotFoundError:
             raise Damaged(path, "expected a segment of text, found no file") from None
         except OSError as error:
@@ -217,7 +220,7 @@ class Segment:
         """All text, frame by frame."""
         return map(self._load, range(len(self._file_starts) - 1))
 
-    def read_lines(self, numbers: np.ndarray) -> Iterator[pa.LargeBinaryArray]:
+    def read_lines(self, numbers: Rows) -> Iterator[pa.LargeBinaryArray]:
         """The lines of these numbers (i64, rising, each once), with their newlines, some at a time.
 
         Each frame is read once.
@@ -231,7 +234,7 @@ class Segment:
             low, high = np.searchsorted(frames, (group[0], group[-1] + 1))
             yield self._pick(group, numbers[low:high], frames[low:high])
 
-    def _pick(self, group: np.ndarray, numbers: np.ndarray, frames: np.ndarray) -> pa.LargeBinaryArray:
+    def _pick(self, group: Rows, numbers: Rows, frames: Rows) -> pa.LargeBinaryArray:
         contents = [np.frombuffer(self._load(frame), np.uint8) for frame in group.tolist()]
         data = np.concatenate(contents)
         offsets = np.concatenate(([0], np.flatnonzero(data == ord("\n")) + 1))
@@ -260,19 +263,20 @@ class Segment:
             raise Damaged(self._path, str(error) or "expected a whole frame, found the end", start) from None
 
 
-def read_blobs(folder: Path, name_of, positions: np.ndarray, lengths: np.ndarray) -> list[bytes]:
+def read_blobs(folder: Path, name_of: Callable[[int], str], positions: Keys, lengths: Array) -> list[bytes]:
     """The blobs at these positions (u64), in the order asked. `name_of` names a segment's file."""
     blobs: list[bytes] = [b""] * len(positions)
     segment, opened = -1, None
     for number in np.argsort(positions, kind="stable").tolist():
         position = int(positions[number])
-        if position >> 32 != segment:
+        if opened is None or position >> 32 != segment:
             segment = position >> 32
             opened = Segment(folder / name_of(segment))
         blobs[number] = opened.read_blob(position & 0xFFFFFFFF, int(lengths[number]))
     return blobs
 
 
-def segments_of(positions: np.ndarray) -> np.ndarray:
+def segments_of(positions: Keys) -> Keys:
     """The distinct segment numbers of blobs (u64, NO_TEXT passed over), sorted."""
-    return np.unique(positions[positions != NO_TEXT] >> np.uint64(32))
+    numbers: Keys = np.unique(positions[positions != NO_TEXT] >> np.uint64(32))
+    return numbers

@@ -1,7 +1,10 @@
 """Rows of two tables in one: columns of old rows with new ones among them."""
 
+from typing import Any
+
 import numpy as np
 
+from storage.arrays import Array, Rows
 from storage.compiled import compiled
 
 _WORD_BYTES = 8
@@ -10,7 +13,7 @@ _WORD_BYTES = 8
 class Weave:
     """Old rows with new ones among them, each of which comes before the old row of a number (i64, rising)."""
 
-    def __init__(self, old_rows: int, before: np.ndarray):
+    def __init__(self, old_rows: int, before: Rows):
         if len(before) and not (before[0] >= 0 and before[-1] <= old_rows and (before[1:] >= before[:-1]).all()):
             # The compiled loop does not check where it writes.
             raise ValueError(f"expected rising numbers of {old_rows} rows, found others")
@@ -23,7 +26,7 @@ class Weave:
     def __len__(self) -> int:
         return len(self._source)
 
-    def join(self, old: np.ndarray, new: np.ndarray | int) -> np.ndarray:
+    def join(self, old: Array, new: Array | int) -> Array:
         """A column of both, of the old rows' type."""
         if not self._new_rows:
             return old
@@ -37,7 +40,7 @@ class Weave:
             take_words(behind.view(f"u{old.itemsize}"), self._source, both.view(f"u{old.itemsize}"))
         return both
 
-    def _borrow(self, dtype: np.dtype) -> np.ndarray:
+    def _borrow(self, dtype: np.dtype[Any]) -> Array:
         """Memory for a column, the same each time: the first use of memory takes longer than filling it."""
         if self._scratch.nbytes < len(self) * dtype.itemsize:
             self._scratch = np.empty(len(self) * -(-dtype.itemsize // _WORD_BYTES), np.uint64)
@@ -45,7 +48,7 @@ class Weave:
 
 
 @compiled("i8[] i4[]")
-def find_sources(before, source):
+def find_sources(before: Array, source: Array) -> int:
     done, at, old_rows = 0, 0, len(source) - len(before)
     for number in range(len(before)):
         for row in range(done, before[number]):
@@ -61,14 +64,14 @@ def find_sources(before, source):
 
 
 @compiled("T[] i4[] T[]", of=("u1", "u2", "u4", "u8"))
-def take_words(values, source, taken):
+def take_words(values: Array, source: Array, taken: Array) -> int:
     for at in range(len(source)):
         taken[at] = values[source[at]]
     return 0
 
 
 @compiled("u8[,] i4[] u8[,]")
-def take_wide(values, source, taken):
+def take_wide(values: Array, source: Array, taken: Array) -> int:
     for at in range(len(source)):
         for word in range(values.shape[1]):
             taken[at, word] = values[source[at], word]
