@@ -44,16 +44,14 @@ def headers(*lines: bytes, body: bytes = b"hello") -> bytes:
     return b"\r\n".join([b"HTTP/1.1 200 OK", b"Content-Length: %d" % len(body), *lines, b"", b""]) + body
 
 
-WARC_HEAD = (
-    b"WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: http://block_to_split.test/\r\nContent-Length: 0\r\n\r\n"
-)
+WARC_HEAD = b"WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: http://victim.test/\r\nContent-Length: 0\r\n\r\n"
 
 say(
     "header-like-warc",
     "header lines and a body that look like WARC records",
     headers(
         b"WARC-Type: response",
-        b"WARC-Target-URI: http://block_to_split.test/",
+        b"WARC-Target-URI: http://victim.test/",
         b"WARC-Truncated: length",
         b"X-Fetcher-Final: yes",
         body=b"\r\n\r\n" + WARC_HEAD * 2,

@@ -261,10 +261,10 @@ def test_a_record_that_is_larger_than_memory(tmp_path):
 
 
 def test_a_record_that_ends_its_worker_before_its_document_is_read(tmp_path, monkeypatch, capfd):
-    decode, block_to_split = workers.Reading.take, SITE + "/2"
+    decode, victim = workers.Reading.take, SITE + "/2"
 
     def take(self, record, file, links, poison, is_cut):
-        if record.url == block_to_split and record.type == "response" and not is_cut:
+        if record.url == victim and record.type == "response" and not is_cut:
             crash(signal.SIGSEGV)
         return decode(self, record, file, links, poison, is_cut)
 
