@@ -4,8 +4,9 @@ robots.py and retry_after.py read what a server asks for; the functions here tur
 pure: moments are arguments, whole milliseconds of one clock, rounded down. The fetcher calls them between two requests,
 the verifier for the moment at which a server is due again, the scheduler for the requests that fit into a cycle.
 
-A new politeness rule goes into `pauses_after` and `explain_pauses` below, and nowhere else. If it has a setting,
-declare that in contract/config.py and explain it in pipeline.toml: at most three files.
+A new rule about the pause between two requests goes into `pauses_after` and `explain_pauses` below; one about when a
+server may be listed again into `due_at_all_ms`. If it has a setting, declare that in contract/config.py and explain it
+in pipeline.toml: at most three files.
 """
 
 from typing import NamedTuple

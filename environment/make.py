@@ -66,7 +66,10 @@ def install(extra: str, stamp: Path) -> int:
     if run.wait():
         show("")
         sys.stderr.writelines(last_lines)
-        say("pip could not install the packages of requirements.lock (see above); run the command again later.")
+        say(
+            "pip could not install the packages of requirements.lock; its last lines are above. Run the command again "
+            "once what they name is mended."
+        )
         return EX_TEMPFAIL
     show("compiling")
     subprocess.run(

@@ -9,7 +9,7 @@ that no table has is judged anew by the rules of [scope]: those of the cycle who
 that link. Needs no lock and sends no requests (bin/fetcher --trace does). Of a large crawl it opens one block and a few
 pages of each cycle's tables.
 
-Example: bin/why --crawl demo/crawl http://s1.test:8080/
+Example: bin/why --crawl demo/crawl http://s1.test:8080/     (the demonstration prints its port)
 """
 
 import json

@@ -10,7 +10,8 @@ server that is not due yet because it failed or asked for time. Servers are spre
 writes the same bytes as long as the generation that it reads is kept: for the last cycle of each
 block it is ([blocks] keep_generations).
 
-Example: bin/scheduler --crawl demo/crawl --cycle 7 --out /tmp/list
+Example: bin/scheduler --crawl demo/crawl --cycle 30 --out /tmp/list
+(the cycle must be one of the last of its block, whose generations are kept: bin/status lists them)
 """
 
 from pathlib import Path

@@ -17,7 +17,8 @@ whole either. It runs the turns that led to it again, from the newest earlier ge
 else from nothing. It makes deleted AUX again from the tables of its cycle. The result must have the bytes
 that the manifest describes. Damaged files go to corrupt/ and the new ones replace them.
 
-Example: bin/verifier --crawl demo/crawl --cycle 30 --out /tmp/again     (a cycle that was the last of its block)
+Example: bin/verifier --crawl demo/crawl --cycle 30 --out /tmp/again
+(the cycle must be the last of its block, whose parent generation is kept: bin/status lists the last ones)
 """
 
 import json
