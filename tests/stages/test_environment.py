@@ -159,7 +159,7 @@ def test_progress_moves_on_a_terminal_and_is_a_line_without_one(clone, tmp_path)
 def test_an_install_that_fails_is_tried_again_next_time(clone, tmp_path):
     fake_venv(clone, tmp_path / "installs", code=1)
     failed = run([clone / "bin" / "seed"])
-    assert failed.returncode == 75 and "run the command again" in failed.stderr and "Collecting one==1" in failed.stderr
+    assert failed.returncode == 75 and "Run the command again" in failed.stderr and "Collecting one==1" in failed.stderr
     fake_venv(clone, tmp_path / "installs")
     assert run([clone / "bin" / "seed"]).returncode == 0
 
