@@ -8,7 +8,7 @@ CHUNKED = head(HTML, "Transfer-Encoding: chunked")
 PIECE = b"<p>more</p>\n" * 1_000
 
 
-@manner("drip-body", "1,000 bytes promised, one a second sent")
+@manner("drip-body", "1,000 bytes promised, one per second sent")
 def drip_body(line: Line, request: Request) -> None:
     line.send(head(HTML, "Content-Length: 1000"))
     line.drip(b"x" * 1_000)

@@ -1,4 +1,4 @@
-"""Bytes a second: the bucket alone by a clock of its own, and what servers and processes see of it."""
+"""Bytes per second: the bucket alone by a clock of its own, and what servers and processes see of it."""
 
 import os
 import random
@@ -65,28 +65,36 @@ def test_the_bucket_forgives_nothing_and_saves_up_little():
 
 
 def test_many_bodies_together_keep_to_the_limit_and_none_is_blamed_for_it(tmp_path):
-    """All of the time limits are far shorter than a throttled transfer takes."""
+    """All of the time limits are far shorter than a throttled transfer takes.
+
+    A busy machine makes any fetch longer: how much of the limit is used is compared with a fetch without one, and the
+    best of three counts.
+    """
     rate, body = 1_000_000, os.urandom(120_000)
     hosts = {f"h{number}.test": f"127.0.0.{number + 1}" for number in range(8)}
+    limits = {"total_timeout_s": 0.8, "slow_s": 0.4, "slow_bytes_per_s": rate}
     with RawServer(lambda seen: NO_ROBOTS if seen.target == "/robots.txt" else ok(body), "0.0.0.0") as server:
         urls = [f"http://{name}:{server.port}/{number}" for number in range(3) for name in hosts]
-        before_s = time.monotonic()
-        result = fetch(
-            tmp_path / "out",
-            urls,
-            hosts,
-            bandwidth_max_bytes_per_s=rate,
-            total_timeout_s=0.8,
-            slow_s=0.4,
-            slow_bytes_per_s=rate,
-        )
-        took_s = time.monotonic() - before_s
-    finals = finals_in(tmp_path / "out")
-    assert [outcome_of(finals[url]) for url in urls] == [("answered", "")] * len(urls)
-    assert all(finals[url].block.endswith(body) for url in urls)
-    allowed = rate * (took_s + BURST_S) * 1.05 + len(hosts) * READ_BYTES
-    assert result.counts["bytes"] <= allowed, f"{result.counts['bytes'] / took_s:.0f} bytes a second"
-    assert result.counts["bytes"] >= 0.02 * rate * took_s, f"{result.counts['bytes'] / took_s:.0f} bytes a second"
+
+        def fetch_all(name: str, **settings) -> tuple[float, int]:
+            before_s = time.monotonic()
+            result = fetch(tmp_path / name, urls, hosts, **settings)
+            took_s = time.monotonic() - before_s
+            finals = finals_in(tmp_path / name)
+            assert [outcome_of(finals[url]) for url in urls] == [("answered", "")] * len(urls)
+            assert all(finals[url].block.endswith(body) for url in urls)
+            return took_s, result.counts["bytes"]
+
+        free_s, _ = fetch_all("free")
+        lost_s = []
+        for attempt in range(3):
+            took_s, total_bytes = fetch_all(f"limited{attempt}", bandwidth_max_bytes_per_s=rate, **limits)
+            allowed = rate * (took_s + BURST_S) * 1.05 + len(hosts) * READ_BYTES
+            assert total_bytes <= allowed, f"{total_bytes / took_s:.0f} bytes per second"
+            lost_s.append(took_s - total_bytes / (0.6 * rate))
+            if lost_s[-1] <= 5 * free_s:
+                break
+    assert min(lost_s) <= 5 * free_s, f"less than 0.6 of the limit is used: {lost_s}, without a limit {free_s:.2f} s"
 
 
 def test_hosts_that_wait_for_bandwidth_cost_no_processor(tmp_path):

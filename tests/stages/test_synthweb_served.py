@@ -63,7 +63,7 @@ def links_of(url: str, headers: dict[str, str], body: bytes) -> set[str | None]:
 
 
 def crawl(served: Served) -> tuple[set[str], set[str]]:
-    """What is collected and what robots.txt forbids, with at most three requests a URL."""
+    """What is collected and what robots.txt forbids, with at most three requests per URL."""
     rules, collected, forbidden = Rules(), set(), set()
     readers: dict[str, Protego | None] = {}
     seen = set(served.ready["seeds"])

@@ -208,7 +208,7 @@ def test_an_error_that_nobody_caught_is_harmless_too(place):
 
 
 def test_a_pipe_gets_every_byte(place):
-    """A record as it was stored, and a table's rows one a line."""
+    """A record as it was stored, and a table's rows one per line."""
     file = place / "pages/00000.warc.zst"
     offset = str(response_offset(file))
     shown = subprocess.run([ROOT / "bin/show", file, "--at", offset], capture_output=True, check=True).stdout

@@ -46,7 +46,7 @@ def merge(*tables):
 
 
 def found(web, pages):
-    """The rows that these records give: each link once a page."""
+    """The rows that these records give: each link once per page."""
     return merge(*(((target, 0, 0, 1),) for page in pages if page >= 0 for target in web.links[page]))
 
 
