@@ -23,13 +23,22 @@ def summarise(domain_keys: Keys) -> dict[str, Any]:
     }
 
 
+def bits_of(summary: dict[str, Any] | None) -> int:
+    """The key prefixes that occur, as the bits of one number; 0 where there are no rows."""
+    if not summary or not summary["rows"]:
+        return 0
+    return int.from_bytes(bytes.fromhex(summary["prefixes"]), "big")
+
+
+def mask_of(low: int, high: int) -> int:
+    """The bits of the key prefixes that keys in [low, high) may have."""
+    first, last = low >> (KEY_BITS - PREFIX_BITS), (high - 1) >> (KEY_BITS - PREFIX_BITS)
+    return ((1 << (last - first + 1)) - 1) << ((1 << PREFIX_BITS) - 1 - last)
+
+
 def may_hold(summary: dict[str, Any] | None, low: int, high: int) -> bool:
     """Whether there may be rows with keys in [low, high)."""
-    if not summary or not summary["rows"]:
-        return False
-    present = np.unpackbits(np.frombuffer(bytes.fromhex(summary["prefixes"]), np.uint8))
-    shift = KEY_BITS - PREFIX_BITS
-    return bool(present[low >> shift : ((high - 1) >> shift) + 1].any())
+    return bool(bits_of(summary) & mask_of(low, high))
 
 
 def row_groups(summary: dict[str, Any], low: int, high: int) -> list[int]:

@@ -4,6 +4,8 @@ Checked in tests/property: for every N the blocks are disjoint intervals that co
 N to N + 1 changes only the block that is split.
 """
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -20,6 +22,7 @@ def bits_of_block(block: int, blocks: int) -> int:
     return bits if whole or sibling_exists else bits - 1
 
 
+@lru_cache(1 << 14)
 def interval(block: int, blocks: int) -> tuple[int, int]:
     """The keys [low, high) of a block."""
     bits = bits_of_block(block, blocks)

@@ -97,6 +97,7 @@ def load_configuration(arguments: argparse.Namespace) -> Config:
 
 def run(main: Callable[[], int | None], name: str) -> None:
     """Runs main and ends the process with the exit code that it returns or that its error carries."""
+    fill_standard_descriptors()
     guard()
     try:
         code = run_main(main) or 0
@@ -130,6 +131,15 @@ def run(main: Callable[[], int | None], name: str) -> None:
     sys.exit(code)
 
 
+def fill_standard_descriptors() -> None:
+    """Opens those of 0, 1 and 2 that our parent closed: a file that got such a number would be lost to a child."""
+    descriptor = os.open(os.devnull, os.O_RDWR)
+    while descriptor <= 2:
+        os.set_inheritable(descriptor, True)
+        descriptor = os.open(os.devnull, os.O_RDWR)
+    os.close(descriptor)
+
+
 def run_main(main: Callable[[], int | None]) -> int | None:
     try:
         return main()
@@ -144,7 +154,10 @@ def first_error(group: BaseExceptionGroup) -> BaseException:
 
 
 def fail(name: str, message: object, code: int) -> int:
-    say(f"{name}: {message}", sys.stderr)
+    try:
+        say(f"{name}: {message}", sys.stderr)
+    except OSError:
+        pass  # standard error is a file on the disk that is full: the exit code still tells
     return code
 
 

@@ -63,9 +63,9 @@ def words(*default: str, allowed: Sequence[str] | None = None) -> Any:
 
 @dataclass(frozen=True)
 class Blocks:
-    first: int = number(8, 1, 1 << 16)
+    first: int = number(4, 1, 1 << 16)
     servers_max: int = number(100_000, 1)
-    urls_max: int = number(10_000_000, 1)
+    urls_max: int = number(2_500_000, 1)
     keep_generations: int = number(1)
 
 
@@ -73,7 +73,7 @@ class Blocks:
 class Scheduler:
     order: str = choice("depth", "depth", *SHARED_NAMES)
     list_max_urls: int = number(100_000, 1)
-    server_max_urls: int = number(100, 1)
+    server_max_urls: int = number(1_000, 1)
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Extractor:
     page_max_bytes: int = number(10 << 20, 1, 1 << 30)
     page_max_s: float = number(10.0, 0.001, 86_400)
     page_memory_max_bytes: int = number(2 << 30, 256 << 20)
-    scan_from_bytes: int = number(2 << 20, 0)
+    scan_from_bytes: int = number(16 << 20, 0)
     documents: tuple[str, ...] = words(*DOCUMENTS[:7], allowed=DOCUMENTS)
     follow: tuple[str, ...] = words(*FOLLOWED, allowed=LINK_KINDS)
     requisites: tuple[str, ...] = words(allowed=LINK_KINDS)
@@ -182,9 +182,15 @@ class Verifier:
 
 @dataclass(frozen=True)
 class Supervisor:
+    cycles_in_flight: int = number(4, 1, 64)
+    schedulers: int = number(1, 1, 64)
+    fetchers: int = number(4, 1, 64)
+    extractors: int = number(1, 1, 64)
+    verifiers: int = number(1, 1, 64)
     stage_retries: int = number(3)
     retry_wait_s: float = number(2.0)
     stop_grace_s: float = number(10.0)
+    hang_s: float = number(600.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -199,8 +205,9 @@ class Config:
     supervisor: Supervisor = Supervisor()
 
     def digest(self) -> str:
-        """Of all that decides what stages write. The number of workers, and how they find tags, do not."""
+        """Of all that decides what stages write. How many processes work, and how they find tags, does not."""
         tables = asdict(self)
+        del tables["supervisor"]
         del tables["extractor"]["workers"], tables["extractor"]["scan_from_bytes"]
         return blake2b(encode_json(tables), digest_size=16).hexdigest()
 

@@ -125,8 +125,6 @@ def check_pairs(config: Config, source: str) -> None:
         ("fetcher.connect_timeout_s", "fetcher.total_timeout_s"),
         ("fetcher.delay_s", "fetcher.cycle_max_s"),
         ("fetcher.transfers_max", "fetcher.connections_max"),
-        ("scheduler.server_max_urls", "verifier.prescheduled_max"),
-        ("scheduler.server_max_urls", "scheduler.list_max_urls"),
     ]
     for smaller, larger in pairs:
         low, high = lookup(config, smaller), lookup(config, larger)

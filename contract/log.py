@@ -2,16 +2,32 @@
 
 An entry is void if its cycle has an entry already, or if a parent generation that it names is not live at its
 position. Readers skip a void entry and its AUX.
+
+`State` is what the log says up to a position, in bounded form: it does not grow with the number of commits.
+`contract/log_summary.py` reads it without replaying the whole log. `History` has all entries too; `replay` makes it,
+for tools that need the past.
 """
 
+import errno
+import os
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from contract import names
+from contract.closed_cycles import ClosedCycles
+from contract.totals import Totals
 from storage.errors import Damaged
 from storage.publish import FORMAT, encode_json, put_if_absent, read_json, sync_folder
 
+# Names of files of inbox/ that were taken in. Each was deleted, durably, before the next one was taken in: an older
+# name that appears again is a new file.
+INBOX_NAMES_MAX = 1_000
+# A gap is looked for at these distances behind the end of the log.
+AHEAD = (*range(1, 9), *(1 << bit for bit in range(4, 17)))
 CRAWL, ABSORB, SEED, GROW, ABANDON, RECONSIDER = "crawl", "absorb", "seed", "grow", "abandon", "reconsider"
 
 
@@ -65,22 +81,105 @@ class Entry:
         """The table of its cycle that blocks absorb, below the verifier's folder; empty where it has none."""
         return KINDS[self.kind].table
 
+    @property
+    def fetches(self) -> bool:
+        return KINDS[self.kind].fetches
+
+
+class Split(NamedTuple):
+    """A generation that a `grow` entry split."""
+
+    block: int
+    generation: int
+    upper: int  # the block that has its upper half
+    cycle: int  # of the entry
+
 
 @dataclass
 class State:
-    """What the log says, up to a position."""
+    """What the log says, up to a position.
+
+    Four fields remember only what may still matter, and the supervisor drops what does not: `generations` and `splits`
+    (until deletion has removed the generation), `tables` (until every block has absorbed the table and deletion has
+    removed it) and `unsettled` (until the folder of the cycle was looked through).
+    """
 
     blocks: int
     length: int = 0
     live: dict[int, int | None] = field(default_factory=dict)
     seen: dict[int, int] = field(default_factory=dict)
     last_turn: dict[int, int] = field(default_factory=dict)  # block -> position of its last turn of the ring
-    cycles: dict[int, int] = field(default_factory=dict)  # cycle -> position of the entry in force
-    entries: list[Entry | None] = field(default_factory=list)  # None where void
-    inbox: set[str] = field(default_factory=set)
+    gave_up: set[int] = field(default_factory=set)  # blocks whose last turn was abandoned
+    closed: ClosedCycles = field(default_factory=ClosedCycles)  # cycles that have an entry in force
+    kinds: Counter[str] = field(default_factory=Counter)  # entries in force per kind
+    inbox: dict[str, None] = field(default_factory=dict)  # the newest names that were taken in, oldest first
+    generations: dict[int, list[int]] = field(default_factory=dict)  # block -> those committed, oldest first
+    splits: list[Split] = field(default_factory=list)
+    tables: list[tuple[int, Entry]] = field(default_factory=list)  # position and entry of those with a table
+    unsettled: dict[int, bool] = field(default_factory=dict)  # closed cycle -> whether it was abandoned
+    summed: Totals = field(default_factory=Totals)  # over the entries before those of `recent`
+    recent: list[tuple[int, Entry]] = field(default_factory=list)  # entries in force that no summary has
 
     def generation(self, block: int) -> int | None:
         return self.live.get(block)
+
+    def is_closed(self, cycle: int) -> bool:
+        """Whether the cycle has an entry in force: it was committed or abandoned."""
+        return cycle in self.closed
+
+    def is_abandoned(self, cycle: int) -> bool:
+        """Whether the cycle was abandoned; false for one that was settled since."""
+        return self.unsettled.get(cycle, False)
+
+    def tables_in(self, begin: int, end: int | None = None) -> Iterator[tuple[int, Entry]]:
+        """Position and entry of the remembered entries at positions [begin, end) that have a table."""
+        for position, entry in self.tables[bisect_left(self.tables, begin, key=lambda table: table[0]) :]:
+            if end is not None and position >= end:
+                return
+            yield position, entry
+
+    def apply(self, entry: Entry) -> bool:
+        """Takes the next entry; false where it is void."""
+        kind, position = KINDS[entry.kind], self.length
+        self.length += 1
+        stale = any(self.live.get(block) != parent for block, parent in entry.parents.items())
+        if entry.cycle in self.closed or stale:
+            return False
+        self.closed.add(entry.cycle)
+        self.kinds[entry.kind] += 1
+        self.unsettled[entry.cycle] = entry.kind == ABANDON
+        self.recent.append((position, entry))
+        self.blocks = entry.blocks if kind.splits else self.blocks
+        for block, generation in entry.generations.items():
+            self.live[block] = generation
+            self.seen[block] = entry.seen
+            if generation is not None:
+                self.generations.setdefault(block, []).append(generation)
+        if kind.splits:
+            parents = [(block, parent) for block, parent in entry.parents.items() if parent is not None]
+            self.splits += [Split(block, parent, entry.blocks - 1, entry.cycle) for block, parent in parents]
+        if kind.is_turn:
+            self.last_turn.update(dict.fromkeys(entry.parents, position))
+            if entry.kind == ABANDON:
+                self.gave_up.update(entry.parents)
+            else:
+                self.gave_up.difference_update(entry.parents)
+        if kind.table:
+            self.tables.append((position, entry))
+        if entry.inbox:
+            self.inbox.pop(entry.inbox, None)
+            self.inbox[entry.inbox] = None
+            if len(self.inbox) > INBOX_NAMES_MAX:
+                del self.inbox[next(iter(self.inbox))]
+        return True
+
+
+@dataclass
+class History(State):
+    """What the log says up to a position, with all its entries."""
+
+    cycles: dict[int, int] = field(default_factory=dict)  # cycle -> position of the entry in force
+    entries: list[Entry | None] = field(default_factory=list)  # None where void
 
     def is_abandoned(self, cycle: int) -> bool:
         position = self.cycles.get(cycle)
@@ -88,72 +187,96 @@ class State:
         return entry is not None and entry.kind == ABANDON
 
     def apply(self, entry: Entry) -> bool:
-        """Takes the next entry; false where it is void."""
-        kind, position = KINDS[entry.kind], self.length
-        self.length += 1
-        stale = any(self.live.get(block) != parent for block, parent in entry.parents.items())
-        if entry.cycle in self.cycles or stale:
-            self.entries.append(None)
-            return False
-        self.entries.append(entry)
-        self.cycles[entry.cycle] = position
-        self.blocks = entry.blocks if kind.splits else self.blocks
-        for block, generation in entry.generations.items():
-            self.live[block] = generation
-            self.seen[block] = entry.seen
-        if kind.is_turn:
-            self.last_turn.update(dict.fromkeys(entry.parents, position))
-        if entry.inbox:
-            self.inbox.add(entry.inbox)
-        return True
+        in_force = super().apply(entry)
+        self.entries.append(entry if in_force else None)
+        if in_force:
+            self.cycles[entry.cycle] = self.length - 1
+        return in_force
 
 
-def replay(crawl: Path, blocks_first: int, length: int | None = None) -> State:
-    """The state after the first `length` entries (default: all)."""
-    state = State(blocks_first)
+def replay(crawl: Path, blocks_first: int, length: int | None = None) -> History:
+    """The whole log: the state after the first `length` entries (default: all). Takes 50 us per entry, and lists log/.
+
+    `contract.log_summary.read_log` has the state alone, at once.
+    """
+    history = History(blocks_first)
     for position in positions(crawl)[:length]:
-        state.apply(read_entry(crawl, position))
-    return state
+        history.apply(read_entry(crawl, position))
+    return history
 
 
 def positions(crawl: Path) -> list[int]:
+    """The positions of all entries, by listing the log; Damaged where it has a gap."""
     found = names.numbered(crawl / names.LOG, ".json")
     for expected, position in enumerate(found):
         if position != expected:
-            raise Damaged(
-                crawl / names.LOG / names.log_entry(expected), f"expected an entry, found a gap up to {position}"
-            )
+            raise gap(crawl, expected, position)
     return found
+
+
+def gap(crawl: Path, expected: int, position: int) -> Damaged:
+    return Damaged(crawl / names.LOG / names.log_entry(expected), f"expected an entry, found a gap up to {position}")
+
+
+def find_end(crawl: Path, known: int = 0) -> int:
+    """The length of the log, found by probing, without listing it; it is known to have this length at least.
+
+    Damaged where an entry follows a gap at one of the distances AHEAD. A gap below `known` is not seen here.
+    """
+    folder = str(crawl / names.LOG)
+
+    def has(position: int) -> bool:
+        return os.path.lexists(f"{folder}/{names.log_entry(position)}")
+
+    while True:
+        end, step = known, 1
+        while has(end + step - 1):  # ever larger steps, then halves
+            end, step = end + step, 2 * step
+        while step > 1:
+            step //= 2
+            if has(end + step - 1):
+                end += step
+        ahead = next((end + distance for distance in AHEAD if has(end + distance)), None)
+        if ahead is None:
+            return end
+        if not has(end):  # else it was added while we looked
+            raise gap(crawl, end, ahead)
+        known = end
 
 
 def read_entry(crawl: Path, position: int) -> Entry:
     path = crawl / names.LOG / names.log_entry(position)
     value = read_json(path)
     try:
-        entry = Entry(
-            kind=read_kind(value["kind"]),
-            cycle=int(value["cycle"]),
-            blocks=int(value["blocks"]),
-            parents=by_block(value["parents"]),
-            generations=by_block(value["generations"]),
-            seen=int(value["seen"]),
-            inbox=str(value["inbox"]),
-            reason=str(value["reason"]),
-        )
-        numbers = [
-            entry.cycle,
-            entry.seen,
-            entry.blocks - 1,
-            *entry.parents,
-            *entry.generations,
-            *entry.parents.values(),
-            *entry.generations.values(),
-        ]
-        if any(number is not None and not 0 <= number < names.NUMBER_END for number in numbers):
-            raise ValueError("a number out of range")
-        return entry
+        return decode_entry(value)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise Damaged(path, f"expected an entry of the log, found {error!r}") from None
+
+
+def decode_entry(value: dict[str, Any]) -> Entry:
+    """An entry from the fields of its file; KeyError, ValueError, TypeError or AttributeError where it is none."""
+    entry = Entry(
+        kind=read_kind(value["kind"]),
+        cycle=int(value["cycle"]),
+        blocks=int(value["blocks"]),
+        parents=by_block(value["parents"]),
+        generations=by_block(value["generations"]),
+        seen=int(value["seen"]),
+        inbox=str(value["inbox"]),
+        reason=str(value["reason"]),
+    )
+    numbers = [
+        entry.cycle,
+        entry.seen,
+        entry.blocks - 1,
+        *entry.parents,
+        *entry.generations,
+        *entry.parents.values(),
+        *entry.generations.values(),
+    ]
+    if any(number is not None and not 0 <= number < names.NUMBER_END for number in numbers):
+        raise ValueError("a number out of range")
+    return entry
 
 
 def read_kind(word: object) -> str:
@@ -163,15 +286,26 @@ def read_kind(word: object) -> str:
     return word
 
 
-def commit(crawl: Path, entry: Entry) -> int:
-    """Adds the entry at the end of the log, durably; returns its position."""
+def commit(crawl: Path, entry: Entry, known: int = 0) -> int:
+    """Adds the entry at the end of the log, durably; returns its position. `known`: a length that the log has."""
     folder = crawl / names.LOG
     content = encode_json({"format": FORMAT, **vars(entry)})
+    position = known
     while True:
-        position = len(positions(crawl))
-        sync_folder(folder)  # after listing it: all entries before this one must be durable before it is
-        if put_if_absent(folder / names.log_entry(position), content):
+        position = find_end(crawl, position)
+        sync_folder(folder)  # after looking: all entries before this one must be durable before it is
+        if put_entry(crawl, folder / names.log_entry(position), content):
             return position
+
+
+def put_entry(crawl: Path, path: Path, content: bytes) -> bool:
+    """As put_if_absent. Written aside in the crawl folder, where start-up finds leftovers without listing log/."""
+    try:
+        return put_if_absent(path, content, crawl)
+    except OSError as error:
+        if error.errno != errno.EXDEV:  # log/ may be a link to another disk
+            raise
+        return put_if_absent(path, content)
 
 
 def by_block(table: dict[str, Any]) -> dict[int, int | None]:

@@ -4,12 +4,14 @@ Readers route rows, not writers: a table waits for every block in whose interval
 was when it was written. Each block absorbs each entry exactly once.
 """
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from contract import names
-from contract.aux_rows import may_hold
+from contract.aux_rows import mask_of, may_hold
 from contract.blocks import interval
 from contract.log import KINDS, Entry, Kind, State
 from contract.tables import AUX, RECONSIDERED
@@ -46,9 +48,12 @@ def has_table(kind: Kind) -> bool:
 def entries_with_table(
     log: State, begin: int, end: int | None = None, wanted: Callable[[Kind], bool] = has_table
 ) -> Iterator[tuple[int, Entry]]:
-    """Position and entry of the entries in force at positions [begin, end) that have a table of a wanted kind."""
-    for position, entry in enumerate(log.entries[begin:end], begin):
-        if entry is not None and has_table(KINDS[entry.kind]) and wanted(KINDS[entry.kind]):
+    """Position and entry of the entries in force at positions [begin, end) that have a table of a wanted kind.
+
+    A state from a summary has forgotten those that no live generation lacks. `replay` has them all.
+    """
+    for position, entry in log.tables_in(begin, end):
+        if wanted(KINDS[entry.kind]):
             yield position, entry
 
 
@@ -67,6 +72,34 @@ def find_pending(
         summary = read_summary(entry)
         if summary is not None and absorber.lacks(position, summary):
             yield entry, summary
+
+
+def find_lacking(tables: Sequence[tuple[int, int]], absorbers: Sequence[Absorber]) -> list[bool]:
+    """For each absorber, whether it lacks one of the tables, each given by its position, rising, and `bits_of` it.
+
+    Linear in both numbers: an absorber is compared with the union of all tables from the position on that it has seen.
+    """
+    positions = [position for position, _ in tables]
+    from_here = [0] * (len(tables) + 1)
+    for index in range(len(tables) - 1, -1, -1):
+        from_here[index] = from_here[index + 1] | tables[index][1]
+    return [bool(from_here[bisect_left(positions, one.seen)] & cached_mask(one.low, one.high)) for one in absorbers]
+
+
+def find_lacked(tables: Sequence[tuple[int, int]], absorbers: Sequence[Absorber]) -> set[int]:
+    """The positions of those tables that an absorber lacks; the other view of find_lacking(), and as quick."""
+    rising, lacked = sorted(absorbers, key=lambda one: one.seen), set()
+    union = index = 0
+    for position, bits in tables:
+        while index < len(rising) and rising[index].seen <= position:
+            union |= cached_mask(rising[index].low, rising[index].high)
+            index += 1
+        if bits & union:
+            lacked.add(position)
+    return lacked
+
+
+cached_mask = lru_cache(1 << 14)(mask_of)
 
 
 def find_pending_aux(crawl: Path, log: State, block: int) -> Iterator[tuple[Entry, Path]]:

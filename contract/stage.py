@@ -22,6 +22,7 @@ from storage.publish import ASIDE, describe, is_published, read_manifest, verify
 ALIVE_VARIABLE = "COLETOR_ALIVE"
 PROGRESS_VARIABLE = "COLETOR_PROGRESS"
 OTHERS_PASS_VARIABLE = "COLETOR_OTHERS_PASS"  # set for a fetcher that died before in this run, and others passed since
+SHARES_VARIABLE = "COLETOR_SHARES"  # how many fetchers of the crawl may run at the same time; each gets its share
 ORPHAN_GRACE_S = 30.0
 
 
@@ -68,6 +69,12 @@ def live_with_supervisor() -> None:
         os._exit(128 + signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def fetchers_at_once() -> int:
+    """How many fetchers of the crawl the supervisor may run at the same time; 1 without a supervisor."""
+    shares = os.environ.get(SHARES_VARIABLE, "")
+    return max(1, int(shares)) if shares.isdigit() else 1
 
 
 def expect_ours(folder: Path, ours: Collection[str] = ()) -> None:

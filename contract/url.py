@@ -113,6 +113,12 @@ def is_address(host: str) -> bool:
     return True
 
 
+@lru_cache(maxsize=2)
+def parse_suffixes(suffix_list: bytes | None) -> PublicSuffixList:
+    """The list takes a tenth of a second, so a process parses it once; stages inherit it from the warm process."""
+    return PublicSuffixList(source=suffix_list.decode("utf-8") if suffix_list is not None else None)
+
+
 class Server(NamedTuple):
     name: str
     key: int
@@ -125,8 +131,7 @@ class Keys:
 
     def __init__(self, hash_seed: int, suffix_list: bytes | None = None):
         self._seed = hash_seed
-        source = suffix_list.decode("utf-8") if suffix_list is not None else None
-        self._suffixes = PublicSuffixList(source=source)
+        self._suffixes = parse_suffixes(suffix_list)
         self.server = lru_cache(maxsize=1 << 17)(self._server)  # decided once per server, not once per link
 
     def of(self, text: str) -> int:

@@ -6,13 +6,11 @@ A function that fails to compile here is compiled, and its error reported, at it
 import importlib
 from pathlib import Path
 
-from storage.compiled import Loop
+from storage.compiled import load_all
 
 ROOT = Path(__file__).resolve().parent.parent
 
 for path in sorted(path for package in ("storage", "contract", "stages") for path in (ROOT / package).rglob("*.py")):
     if "@compiled(" in path.read_text():
-        module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
-        for loop in vars(module).values():
-            if isinstance(loop, Loop) and loop.function.__module__ == module.__name__:
-                loop.load()
+        importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+load_all()

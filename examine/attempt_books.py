@@ -12,7 +12,7 @@ import numpy as np
 from contract import names
 from contract.blocks import in_interval, interval
 from contract.generation import Generation
-from contract.log import KINDS, Entry, State
+from contract.log import KINDS, Entry, History
 from contract.pending import SCHEMAS
 from contract.tables import ANSWERED, COLLECTED, FAILED
 from examine.findings import Findings
@@ -53,7 +53,7 @@ class Ledger:
         return row[row >= 0], values[here][row >= 0]
 
 
-def check_attempts(crawl: Path, log: State, generations: dict[int, Generation], findings: Findings) -> None:
+def check_attempts(crawl: Path, log: History, generations: dict[int, Generation], findings: Findings) -> None:
     """Over the live generations of all blocks, each with the entries that it has absorbed."""
     ledgers = {
         block: Ledger(generation, interval(block, log.blocks), log.seen.get(block, 0))

@@ -10,7 +10,7 @@ from contract import names
 from contract.accumulators import COUNTED_NAMES
 from contract.blocks import in_interval, interval
 from contract.generation import Generation, open_generation, read_urls
-from contract.log import KINDS, State
+from contract.log import KINDS, History
 from contract.pending import find_pending_aux
 from contract.tables import AUX, COLLECTED, COLLECTED_STATE, EXTRACTED, METADATA, REFUSED_ROWS, STATES
 from contract.url import Keys, server_of
@@ -111,7 +111,7 @@ class Found:
         return self._cycles[cycle]
 
 
-def check_position(crawl: Path, log: State, found: Found, findings: Findings) -> None:
+def check_position(crawl: Path, log: History, found: Found, findings: Findings) -> None:
     """At this position of the log: R and what waits in AUX together are exactly what cycles and seeds brought."""
     entry_path = crawl / names.LOG / names.log_entry(log.length - 1)
     entries = [entry for entry in log.entries if entry is not None]
@@ -154,7 +154,7 @@ def check_position(crawl: Path, log: State, found: Found, findings: Findings) ->
         )
 
 
-def is_kept(crawl: Path, log: State) -> bool:
+def is_kept(crawl: Path, log: History) -> bool:
     """Whether all that a position of the log needs is still there."""
     return all(
         (generation is None or is_published(crawl / names.generation(block, generation)))
@@ -163,7 +163,7 @@ def is_kept(crawl: Path, log: State) -> bool:
     )
 
 
-def check_chain(crawl: Path, log: State, findings: Findings) -> None:
+def check_chain(crawl: Path, log: History, findings: Findings) -> None:
     """Each turn began with as many URLs as the one before it left, and a split lost none."""
     known: dict[tuple[int, int | None], int] = {}
     for entry in log.entries:

@@ -23,7 +23,7 @@ from contract.dictionary import read_dictionary
 from contract.errors import EX_DATAERR
 from contract.generation import open_generation, read_generation_manifest
 from contract.lines import say
-from contract.log import KINDS, State, positions, replay
+from contract.log import KINDS, History, positions, replay
 from contract.pending import live_absorber
 from contract.plan import cycles_without_plan, open_cycles, read_plan
 from contract.tables import ANSWERED, COLLECTED
@@ -32,6 +32,7 @@ from examine.attempt_books import check_attempts
 from examine.block_books import Found, check_chain, check_generation, check_position, check_side, is_kept
 from examine.cycle_books import check_cycle, check_sets
 from examine.findings import Findings
+from examine.log_summary_check import check_summary, find_unusable
 from storage.arrays import is_in_sorted, unite_sorted
 from storage.publish import is_published, read_manifest, verify
 from storage.tables import column, read_table
@@ -50,6 +51,8 @@ def main() -> int:
     check_all(crawl, log, findings)
     for line in findings.report():
         say(line, indent=9)
+    if note := find_unusable(crawl):
+        say(f"note   {note}", indent=9)
     for note in notes_of_damage(crawl.path):
         say(f"note   set aside in corrupt/: {note['path']}: {note['reason']}", indent=9)
     if findings.wrong:
@@ -59,20 +62,20 @@ def main() -> int:
     return 0
 
 
-def check_all(crawl: CrawlFolder, log: State, findings: Findings) -> None:
+def check_all(crawl: CrawlFolder, log: History, findings: Findings) -> None:
     keys = crawl.keys()
     aside = {note["path"] for note in notes_of_damage(crawl.path)}
     for folder in published_folders(crawl.path):
         check_files(crawl.path, folder, log, aside, findings)
     check_dictionary(crawl.path, findings)
     check_configuration(crawl.path, findings)
-    for cycle in cycles_without_plan(crawl.path, log):
+    for cycle in cycles_without_plan(crawl.path, log, whole=True):
         findings.deny(
             PLANS,
             crawl.path / names.cycle(cycle) / names.PLAN,
             "expected the plan of a cycle that has files, found none",
         )
-    for cycle in open_cycles(crawl.path, log):
+    for cycle in open_cycles(crawl.path, log, whole=True):
         check_plan(crawl.path, cycle, findings)
     committed = [entry for entry in log.entries if entry is not None]
     for entry in committed:
@@ -102,6 +105,7 @@ def check_all(crawl: CrawlFolder, log: State, findings: Findings) -> None:
     with findings.reading(FILES, crawl.path):
         check_chain(crawl.path, log, findings)
         check_positions(crawl, findings)
+    check_summary(crawl, log, findings)
 
 
 def check_plan(crawl: Path, cycle: int, findings: Findings) -> None:
@@ -136,12 +140,14 @@ def published_folders(crawl: Path) -> list[Path]:
     return [folder for folder in (*cycles, *blocks) if is_published(folder)]
 
 
-def check_files(crawl: Path, folder: Path, log: State, aside: set[str], findings: Findings) -> None:
+def check_files(crawl: Path, folder: Path, log: History, aside: set[str], findings: Findings) -> None:
     with findings.reading(FILES, folder):
         check_manifest(crawl, folder, read_generation_manifest(folder), log, aside, findings)
 
 
-def check_manifest(crawl: Path, folder: Path, manifest: dict, log: State, aside: set[str], findings: Findings) -> None:
+def check_manifest(
+    crawl: Path, folder: Path, manifest: dict, log: History, aside: set[str], findings: Findings
+) -> None:
     described = {folder / name: about for name, about in manifest["files"].items()}
     described |= {crawl / names.TEXT / name: about for name, about in manifest.get("texts", {}).items()}
     for path, about in described.items():
@@ -154,7 +160,7 @@ def check_manifest(crawl: Path, folder: Path, manifest: dict, log: State, aside:
             verify(path, about)
 
 
-def is_needed(manifest: dict, log: State) -> bool:
+def is_needed(manifest: dict, log: History) -> bool:
     position = log.cycles.get(manifest["cycle"])
     return position is not None and any(
         live_absorber(log, block).lacks(position, manifest.get("aux")) for block in range(log.blocks)

@@ -22,7 +22,7 @@ from contract.config import Verifier
 from contract.crawl_folder import open_folder
 from contract.errors import Usage
 from contract.generation import Generation, open_generation, read_urls
-from contract.log import replay
+from contract.log_summary import read_log
 from contract.tables import METADATA
 from contract.units import count as count_of
 from storage.arrays import find_repeated, starts_of_runs
@@ -72,7 +72,7 @@ def open_sources(crawls: list[Path]) -> list[Source]:
         if path.resolve() in {other.resolve() for other in crawls if other is not path}:
             raise Usage(f"{path} is given twice")
         crawl = open_folder(path)
-        log = replay(path, crawl.blocks_first)
+        log = read_log(crawl)
         for block in range(log.blocks):
             sources.append(
                 Source(path, block, log.generation(block), open_generation(path, block, log.generation(block)).side)

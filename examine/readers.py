@@ -1,6 +1,8 @@
 """Each kind of file of a crawl folder as (a line about it, rows): what bin/show prints."""
 
 import json
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from contract.log import positions, read_entry
 from contract.tables import STATES
 from contract.units import count
 from contract.warc import ANSWERS, PageReader, parse_response
+from examine.run_files import JOURNAL_SUFFIX, LIVE_MAX_BYTES
 from storage.arrays import read_small_array
 from storage.columns import PACKED, read_packed
 from storage.errors import Damaged
@@ -24,8 +27,11 @@ from storage.frames import dictionary_id
 from storage.publish import is_published, read_manifest
 from storage.tables import column
 from storage.text_segments import Segment
+from storage.unsynced_files import open_regular, read_start
 
 Rows = Iterator[dict]
+LINE_MAX_BYTES = 1 << 16  # of the journal and of messages.log; a longer one is shown in parts
+MESSAGES = re.compile(rf"{re.escape(names.MESSAGES)}(\.\d+)?")
 GENERATION_CHUNK_ROWS = 10_000
 
 
@@ -45,6 +51,10 @@ def read_any(path: Path) -> tuple[str, Rows]:
         )
     if name.endswith(".zst"):
         return f"{path}: text", iterate_text(path)
+    if name == names.LIVE:
+        return f"{path}: what the present or the last run wrote about itself", iterate_live(path)
+    if name.endswith(JOURNAL_SUFFIX):
+        return f"{path}: a part of the journal", iterate_journal(path)
     if name.endswith(".json"):
         return "", iter([read_json_file(path)])
     if name == names.SLOTS:
@@ -58,6 +68,8 @@ def read_any(path: Path) -> tuple[str, Rows]:
         return f"{path}: a zstd dictionary", iter(
             [{"dictionary_id": dictionary_id(dictionary), "bytes": len(dictionary)}]
         )
+    if MESSAGES.fullmatch(name):
+        return str(path), ({"line": line.decode("utf-8", "replace").rstrip("\n")} for line in iterate_lines(path))
     if name in (names.SUFFIX_LIST, names.LOCK) or name.endswith((".txt", ".dat", ".toml")):
         return str(path), ({"line": line} for line in path.read_text("utf-8", "replace").splitlines())
     raise Usage(f"{path}: no file of a crawl folder that this program knows")
@@ -157,6 +169,37 @@ def iterate_text(path: Path) -> Rows:
     for text in Segment(path).frame_texts():
         for line in text.decode("utf-8", "replace").splitlines():
             yield {"line": line}
+
+
+def iterate_journal(path: Path) -> Rows:
+    """One row per line; what is no JSON object, such as an unfinished last line, is shown as it is."""
+    for line in iterate_lines(path):
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            value = None
+        yield value if isinstance(value, dict) else {"line": line.decode("utf-8", "replace").rstrip("\n")}
+
+
+def iterate_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file that grows meanwhile; a pipe in its place is an error, not a wait."""
+    with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+        while line := file.readline(LINE_MAX_BYTES):
+            yield line
+
+
+def iterate_live(path: Path) -> Rows:
+    """The run, then one row per cycle in flight."""
+    try:
+        live = json.loads(read_start(path, LIVE_MAX_BYTES))
+    except (ValueError, RecursionError) as error:
+        raise Damaged(path, f"expected JSON, found {error}") from None
+    if not isinstance(live, dict):
+        raise Damaged(path, f"expected a JSON object, found {type(live).__name__}")
+    cycles = live.pop("cycles", None)
+    yield live
+    if isinstance(cycles, list):
+        yield from (cycle if isinstance(cycle, dict) else {"cycle": cycle} for cycle in cycles)
 
 
 def read_json_file(path: Path) -> dict:

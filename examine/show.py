@@ -4,6 +4,7 @@
   bin/show R/0003/00000042          a generation: its URLs with their states
   bin/show cycles/00000042          a cycle: the manifest of each of its stages
   bin/show log                      every commit, one line each
+  bin/show live.json                what the present or last run is doing; journal/*.jsonl, messages.log: what runs did
   bin/show FILE.warc.zst --at 512   one record of a file of pages, whole
   bin/show --near-duplicates PATH   clusters of pages whose text is nearly the same, the largest first
   bin/show --duplicates [DIR ...]   clusters of pages with the same content, in one crawl or across several

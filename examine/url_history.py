@@ -15,7 +15,7 @@ from contract.blocks import block_of
 from contract.config import LINK_KINDS
 from contract.crawl_folder import CrawlFolder
 from contract.generation import COLUMNS, open_generation, read_urls
-from contract.log import KINDS, State
+from contract.log import KINDS, History
 from contract.pending import find_pending_aux
 from contract.plan import open_cycles
 from contract.tables import (
@@ -50,7 +50,7 @@ class Subject(NamedTuple):
     block: int
 
 
-def identify(crawl: CrawlFolder, log: State, url: str) -> Subject:
+def identify(crawl: CrawlFolder, log: History, url: str) -> Subject:
     keys = crawl.keys()
     domain_key = keys.server(server_of(url)).domain_key
     return Subject(url, keys.of(url), domain_key, block_of(domain_key, log.blocks))
@@ -78,7 +78,7 @@ def find_row(path: Path, schema: pa.Schema, subject: Subject, columns: list[str]
     return table.slice(int(rows[0]), 1).to_pylist()[0] if len(rows) else None
 
 
-def find_known(crawl: Path, log: State, subject: Subject) -> dict | None:
+def find_known(crawl: Path, log: History, subject: Subject) -> dict | None:
     """Its row in R with what is known of its server; none where R does not have it."""
     number = log.generation(subject.block)
     generation = open_generation(crawl, subject.block, number)
@@ -125,14 +125,14 @@ def find_page(crawl: Path, collected: dict) -> dict | None:
         return read_groups(path, file, [group]).slice(row, 1).to_pylist()[0]
 
 
-def find_pending(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
+def find_pending(crawl: Path, log: History, subject: Subject) -> Iterator[dict]:
     """The AUX that bring it to its block and wait for the block's turn."""
     for entry, path in find_pending_aux(crawl, log, subject.block):
         if row := find_row(path, AUX, subject):
             yield {"cycle": entry.cycle, "depth": row["depth"]}
 
 
-def find_refusals(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
+def find_refusals(crawl: Path, log: History, subject: Subject) -> Iterator[dict]:
     """The turns of its block in which a rule about its whole server refused it, in the order of the log."""
     for entry in log.entries:
         if entry is None or not KINDS[entry.kind].merges:
@@ -142,7 +142,7 @@ def find_refusals(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
             yield {"cycle": entry.cycle, "rule": SERVER_RULES[row["rule"]]}
 
 
-def find_events(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
+def find_events(crawl: Path, log: History, subject: Subject) -> Iterator[dict]:
     """Each committed cycle that found it or asked for it, in the order of the log; `missing`: tables not kept."""
     for position, entry in enumerate(log.entries):
         if entry is None or not KINDS[entry.kind].has_aux:
@@ -217,9 +217,9 @@ def find_depth(crawl: Path, cycle: int, page: str) -> int:
     return int(column(table, "depth")[rows[0]]) if len(rows) else 0
 
 
-def find_lists(crawl: Path, log: State, subject: Subject) -> Iterator[dict]:
+def find_lists(crawl: Path, log: History, subject: Subject) -> Iterator[dict]:
     """The cycles that have it in their list: open ones, and those that are committed."""
-    opened = set(open_cycles(crawl, log))
+    opened = set(open_cycles(crawl, log, whole=True))
     for cycle in sorted({*opened, *log.cycles}):
         path = crawl / names.cycle(cycle) / names.SCHEDULER / names.URL_LIST
         if not is_published(path.parent) or not path.exists():

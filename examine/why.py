@@ -23,7 +23,7 @@ from contract.config import Config
 from contract.crawl_config import read_crawl_config
 from contract.crawl_folder import CrawlFolder, open_folder
 from contract.lines import say
-from contract.log import State, replay
+from contract.log import History, replay
 from contract.plan import newest_plan, read_plan
 from contract.robots import Rules
 from contract.scope.verdict import judge_by_plan
@@ -107,7 +107,7 @@ def gather(crawl: CrawlFolder, text: str, now_ms: int) -> dict:
     return facts | {"verdict": verdict, "because": because}
 
 
-def find_linking(crawl: Path, log: State, subject: Subject, facts: dict) -> list[dict]:
+def find_linking(crawl: Path, log: History, subject: Subject, facts: dict) -> list[dict]:
     """Pages that link to it: of the first cycle that found it; where none did, of the last whose Ligacoes has it."""
     found = [event["cycle"] for event in facts["events"] if event["event"] == "found"]
     if found:

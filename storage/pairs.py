@@ -9,6 +9,7 @@ from storage.compiled import compiled
 KEY_END = 1 << 64
 PAIR_END = 1 << 128
 RUN_LEAST = 16  # rows; shorter runs are made this long by insertion
+PLAIN_SORTED, PLAIN_SEARCHED = 1 << 20, 1 << 21  # rows that numpy sorts or searches in the time of importing numba
 
 
 class Runs:
@@ -30,6 +31,8 @@ class Runs:
 
         Quickest where pairs are sorted.
         """
+        if not search_runs.pays(len(first)):
+            return halve_runs(*self._columns, first, second)
         row, there = np.empty(len(first), np.int64), np.empty(len(first), np.uint8)
         search_runs(*self._columns, np.ascontiguousarray(first), np.ascontiguousarray(second), row, there)
         return row, there.view(bool)
@@ -40,12 +43,15 @@ def sort_pairs(first: Keys, second: Keys) -> tuple[npt.NDArray[np.int32], Keys, 
 
     Quickest where the rows are a few sorted runs, one behind the other.
     """
+    if not merge_runs.pays(len(first)):
+        order = np.lexsort((second, first)).astype(np.int32)
+        return order, first[order], second[order]
     order = np.arange(len(first), dtype=np.int32)
     columns, spare = (first, second, order), (np.empty_like(first), np.empty_like(second), np.empty_like(order))
     ends = np.empty(len(first) // RUN_LEAST + 1, np.int64)
     runs = find_runs(*columns, ends)
     while runs > 1:
-        runs = merge_runs(*columns, *spare, ends, runs)
+        runs = merge_runs(*columns, runs, *spare, ends)
         columns, spare = spare, columns
     majors, minors, order = columns
     return order, majors, minors
@@ -67,7 +73,26 @@ def find_pairs(first: Keys, second: Keys, in_first: Keys, in_second: Keys) -> Ro
     return np.where(there, row, -1)
 
 
-@compiled("u8[] u8[] i4[] i8[]")
+def halve_runs(
+    firsts: Keys, starts: Rows, among: Keys, wanted_first: Keys, wanted_second: Keys
+) -> tuple[Rows, npt.NDArray[np.bool_]]:
+    """What search_runs finds, by halving the bounds of all pairs at once."""
+    run = np.searchsorted(firsts, wanted_first)
+    is_run = run < len(firsts)
+    is_run[is_run] = firsts[run[is_run]] == wanted_first[is_run]
+    low, end = starts[run], starts[run + is_run]
+    high = end.copy()
+    while (searched := np.flatnonzero(low < high)).size:
+        middle = low[searched] + high[searched] >> 1
+        is_below = among[middle] < wanted_second[searched]
+        low[searched[is_below]] = middle[is_below] + 1
+        high[searched[~is_below]] = middle[~is_below]
+    there = low < end
+    there[there] = among[low[there]] == wanted_second[there]
+    return low, there
+
+
+@compiled("-> u8[] u8[] i4[] i8[]")
 def find_runs(first: Array, second: Array, row: Array, ends: Array) -> int:
     """Sets where runs of rising rows end; runs shorter than RUN_LEAST are made that long. Returns their number."""
     rows, runs, start = len(first), 0, 0
@@ -90,9 +115,9 @@ def find_runs(first: Array, second: Array, row: Array, ends: Array) -> int:
     return runs
 
 
-@compiled("u8[] u8[] i4[] u8[] u8[] i4[] i8[] i8")
+@compiled("u8[] u8[] i4[] i8 -> u8[] u8[] i4[] i8[]", PLAIN_SORTED)
 def merge_runs(
-    first: Array, second: Array, row: Array, to_first: Array, to_second: Array, to_row: Array, ends: Array, runs: int
+    first: Array, second: Array, row: Array, runs: int, to_first: Array, to_second: Array, to_row: Array, ends: Array
 ) -> int:
     """Merges runs two by two into other columns, and sets where they end there. Returns how many are left."""
     start = 0
@@ -116,7 +141,7 @@ def merge_runs(
     return runs + 1 >> 1
 
 
-@compiled("u8[] i8[] u8[] u8[] u8[] i8[] u1[]")
+@compiled("u8[] i8[] u8[] u8[] u8[] -> i8[] u1[]", PLAIN_SEARCHED)
 def search_runs(
     firsts: Array, starts: Array, among: Array, wanted_first: Array, wanted_second: Array, found: Array, there: Array
 ) -> int:

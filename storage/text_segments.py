@@ -11,13 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from storage.arrays import Array, Keys, Rows
-from storage.compiled import compiled, copy_bytes
+from storage.compiled import compiled
 from storage.errors import Damaged, naming
 from storage.frame_index import pack_index, read_index
 from storage.frames import Broken, Bytes, Members, TooLong, Torn, Zstd
 from storage.publish import raise_if_not_there
+from storage.tables import only_chunk
 
 # Of lines: a tenth smaller than with 64 KiB, and sooner packed. Who reads many lines reads nearly all frames anyway.
 FRAME_BYTES = 512 << 10
@@ -28,6 +30,7 @@ TEXT_MAX_BYTES = 64 << 20  # limit of a frame when reading: far above any frame 
 NO_TEXT = np.uint64(0xFFFFFFFFFFFFFFFF)
 LINES = pa.large_binary()
 (_NEWLINE,) = b"\n"
+PLAIN_LINES = 1 << 20  # that Arrow copies in the time of importing numba, with a copy of all sources
 
 
 def data_of(texts: pa.Array) -> tuple[Array, Array]:
@@ -50,64 +53,34 @@ def lines_at(offsets: Array, data: Array) -> pa.LargeBinaryArray:
 
 def take_lines(sources: list[pa.Array], which: Array) -> pa.LargeBinaryArray:
     """The texts of these rows (i32), each with a newline; rows are counted through all arrays of texts."""
-    edges, ends = np.cumsum([0, *map(len, sources)]), np.zeros(len(sources), np.int64)
-    wanted = np.empty(len(which), np.int32)
-    group_by_source(which, edges, ends, wanted)
-    parts = [
-        (*data_of(source), edge, wanted[start:end])
-        for source, edge, start, end in zip(sources, edges, [0, *ends], ends)
-    ]
-    offsets = np.zeros(len(which) + 1, np.int64)
-    for starts, _, edge, here in parts:
-        measure_lines(starts, edge, which, here, offsets)
+    if not copy_lines.pays(len(which)):
+        joined = pa.chunked_array([source.cast(LINES) for source in sources], LINES).take(pa.array(which))
+        return pc.binary_join_element_wise(only_chunk(joined), *(pa.scalar(text, LINES) for text in (b"\n", b"")))
+    edges = np.cumsum([0, *map(len, sources)])
+    source_of = np.searchsorted(edges, which, "right") - 1
+    offsets, parts = np.zeros(len(which) + 1, np.int64), []
+    for number, source in enumerate(sources):
+        here = np.flatnonzero(source_of == number)
+        starts, data = data_of(source)
+        row = which[here] - edges[number]
+        begin = starts[row].astype(np.int64)
+        offsets[here + 1] = starts[row + 1] - begin + 1
+        parts.append((data, begin, here))
     np.cumsum(offsets, out=offsets)
     taken = np.empty(offsets[-1], np.uint8)
-    for starts, data, edge, here in parts:
-        copy_lines(starts, data, edge, which, here, offsets, taken)
+    for data, begin, here in parts:
+        copy_lines(data, begin, here, offsets, taken)
     return lines_at(offsets, taken)
 
 
-@compiled("i4[] i8[] i8[] i4[]")
-def group_by_source(which: Array, edges: Array, ends: Array, wanted: Array) -> int:
-    """Fills `wanted` with indexes of `which`: first of rows of the first source, then of the second, and so on.
-
-    Sets in `ends` where those of each source end.
-    """
-    for row in which:
-        ends[source_of(edges, row)] += 1
-    end = 0
-    for source in range(len(ends)):
-        end, ends[source] = end + ends[source], end
-    for number in range(len(which)):
-        source = source_of(edges, which[number])
-        wanted[ends[source]] = number
-        ends[source] += 1
-    return 0
-
-
-@compiled()
-def source_of(edges: Array, row: int) -> int:
-    low, high = 0, len(edges) - 1
-    while high - low > 1:
-        middle = low + high >> 1
-        low, high = (low, middle) if row < edges[middle] else (middle, high)
-    return low
-
-
-@compiled("T[] i8 i4[] i4[] i8[]", of=("i4", "i8"))
-def measure_lines(starts: Array, edge: int, which: Array, wanted: Array, lengths: Array) -> int:
-    """Sets the length of each of these texts, with its newline; that of text n is value n + 1."""
-    for number in wanted:
-        row = which[number] - edge
-        lengths[number + 1] = np.int64(starts[row + 1]) - np.int64(starts[row]) + 1
-    return 0
-
-
-@compiled("T[] u1[] i8 i4[] i4[] i8[] u1[]", of=("i4", "i8"))
-def copy_lines(starts: Array, data: Array, edge: int, which: Array, wanted: Array, offsets: Array, taken: Array) -> int:
-    for number in wanted:
-        end = offsets[number + 1] - 1
-        copy_bytes(taken, offsets[number], data, np.int64(starts[which[number] - edge]), end - offsets[number])
+@compiled("u1[] i8[] i8[] i8[] -> u1[]", PLAIN_LINES)
+def copy_lines(data: Array, begin: Array, number: Array, offsets: Array, taken: Array) -> int:
+    """Copies texts that begin at these offsets, as the lines of these numbers."""
+    for text in range(len(begin)):
+        source, to, end = begin[text], offsets[number[text]], offsets[number[text] + 1] - 1
+        # An index without a sign is not looked at for being below zero, which would take seven times as long.
+        for at in range(end - to):
+            taken[np.uint64(to + at)] = data[np.uint64(source + at)]
         taken[end] = _NEWLINE
     return 0
 

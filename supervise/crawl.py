@@ -1,33 +1,35 @@
 """crawl: runs cycles until it is stopped or a limit is reached.
 
   bin/crawl [--crawl DIR]                    until SIGINT or SIGTERM
-  bin/crawl --until-done                     until nothing is waiting in any block
+  bin/crawl --until-done                     until nothing is waiting, or only servers that do not answer
   bin/crawl --cycles 10 --max-pages 50000    or until the first of several limits
   bin/crawl --max-bytes 2000000000 --max-hours 8
 
-A stop is clean: the stage in progress ends or is stopped, and no unfinished file is visible. The same
+Up to [supervisor] cycles_in_flight cycles are in flight at the same time, each on a block of its own: while one
+fetches, another one extracts or merges.
+
+A stop is clean: the stages in progress end or are stopped, and no unfinished file is visible. The same
 command resumes the crawl. It also does so after kill -9 or a power cut. If all that waits is due
 later, the command sleeps until then. If nothing waits at all, it ends if --cycles, --max-pages or
---max-bytes was given; otherwise it waits for seeds. --config, --set and --yes: see bin/run-cycle --help.
+--max-bytes was given; otherwise it waits for seeds.
+
+--until-done also ends when only servers in back-off are left and no page came, or can come, for
+--patience minutes. It then prints which servers those are, why, and what to run later.
+--config, --set and --yes: see bin/run-cycle --help.
 
 Example: bin/crawl --crawl mine --max-hours 8
 """
 
-import math
-import time
-
-import trio
-
 from contract.command import at_least, make_parser, run
-from contract.units import count, size
-from supervise.crawl_state import now_ms
+from contract.units import moment
+from supervise.left_servers import describe_left
+from supervise.pipeline import End, Limits, OutOfPatience, Pipeline, Reached
 from supervise.replacement import add_replacement
 from supervise.ring import Ring
 from supervise.session import Session
-from supervise.turns import Done, Sleep
 
 NAME = "crawl"
-INBOX_LOOK_S = 5.0  # how often an idle crawl looks for seeds in inbox/
+PATIENCE_MIN = 10.0
 
 
 def main() -> int:
@@ -37,50 +39,59 @@ def main() -> int:
         "--max-pages",
         type=at_least(1),
         metavar="N",
-        help="stop at N pages, never more; a cycle that is already open is finished first",
+        help="stop at N pages, never more; cycles that are already open are finished first",
     )
     parser.add_argument(
-        "--max-bytes", type=at_least(1), metavar="N", help="stop after the cycle in which the answers exceed N bytes"
+        "--max-bytes", type=at_least(1), metavar="N", help="plan no more cycles once the answers exceed N bytes"
     )
     parser.add_argument(
-        "--max-hours", type=at_least(0.0), metavar="H", help="stop after the cycle in which H hours have passed"
+        "--max-hours", type=at_least(0.0), metavar="H", help="plan no more cycles once H hours have passed"
     )
-    parser.add_argument("--until-done", action="store_true", help="stop when nothing is waiting")
+    parser.add_argument(
+        "--until-done", action="store_true", help="stop when nothing is waiting, or only servers in back-off"
+    )
+    parser.add_argument(
+        "--patience",
+        type=at_least(0.0),
+        default=PATIENCE_MIN,
+        metavar="MIN",
+        help=f"with --until-done: minutes without a page while nothing is due (default {PATIENCE_MIN:g})",
+    )
     parser.add_argument("--quiet", action="store_true", help="print errors only")
     add_replacement(parser)
     arguments = parser.parse_args()
-    session = Session(arguments)
-    code = session.run(lambda ring: run_cycles(ring, session, arguments))
+    session = Session(arguments, NAME)
+    limits = Limits(
+        arguments.cycles,
+        arguments.max_pages,
+        arguments.max_bytes,
+        arguments.max_hours,
+        arguments.until_done,
+        arguments.patience * 60,
+    )
+    code = session.run(lambda ring: run_cycles(ring, limits))
     session.say("stopped; the same command resumes" if session.stopped else session.word)
     session.summarise()
     session.suggest(f"bin/status --crawl {arguments.crawl}", f"bin/check --crawl {arguments.crawl}")
     return code
 
 
-async def run_cycles(ring: Ring, session: Session, limits) -> str:
+async def run_cycles(ring: Ring, limits: Limits) -> str:
     """Runs cycles up to a limit; returns which one, as the word to end with."""
-    end = time.monotonic() + limits.max_hours * 3600 if limits.max_hours is not None else math.inf
-    run = session.display.counts
-    await ring.start()
-    while True:
-        pages_left = limits.max_pages - run.answered if limits.max_pages is not None else None
-        if limits.cycles is not None and run.cycles >= limits.cycles:
-            return f"{count(limits.cycles, 'cycle')} done"
-        if pages_left is not None and pages_left <= 0:
-            return f"{count(run.answered, 'page')}: --max-pages reached"
-        if limits.max_bytes is not None and run.bytes >= limits.max_bytes:
-            return f"{size(run.bytes)}: --max-bytes reached"
-        if time.monotonic() >= end:
-            return "--max-hours reached"
-        result = await ring.run_cycle(pages_max=pages_left)
-        is_bounded = limits.until_done or limits.cycles or limits.max_pages or limits.max_bytes
-        if isinstance(result, Done) and (is_bounded or result.blocked):
-            return "done: nothing is waiting in any block" if not result.blocked else "nothing can continue"
-        if isinstance(result, (Done, Sleep)):
-            ring.report("sleep", until_ms=result.until_ms if isinstance(result, Sleep) else None)
-            due_s = (result.until_ms - now_ms()) / 1000 if isinstance(result, Sleep) else math.inf
-            with trio.move_on_after(max(0.0, min(due_s, INBOX_LOOK_S, end - time.monotonic()))):
-                await ring.stages.stopping.wait()
+    end = await Pipeline(ring, limits, ring.config.supervisor.cycles_in_flight).run()
+    return word_of(end, ring)
+
+
+def word_of(end: End, ring: Ring) -> str:
+    if isinstance(end, Reached):
+        return end.word
+    if isinstance(end, OutOfPatience):
+        return (
+            f"done for now: all that waits belongs to servers that are not due before {moment(end.until_ms)}\n"
+            f"{describe_left(ring.state)}\n"
+            f"later: bin/crawl{ring.options} --until-done"
+        )
+    return "nothing can continue" if end.blocked else "done: nothing is waiting in any block"
 
 
 if __name__ == "__main__":

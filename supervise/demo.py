@@ -16,9 +16,11 @@ from contract.log import KINDS, replay
 from contract.units import count, duration, size
 from storage.publish import read_manifest
 from supervise.crawl import run_cycles
+from supervise.pipeline import Limits
 from supervise.seed import leave
 from supervise.session import Session
 
+NAME = "run-cycle"
 FOLDER = Path("demo")
 WEB_SEED = 1
 WEB_SERVERS = 300
@@ -56,13 +58,6 @@ server_backoffs_max = 1
 """
 
 
-class Limits:
-    """Those of bin/crawl --until-done."""
-
-    cycles = max_pages = max_bytes = max_hours = None
-    until_done = True
-
-
 def run(arguments) -> int:
     folder = FOLDER
     crawl, web = folder / "crawl", folder / "web"
@@ -84,8 +79,8 @@ def run(arguments) -> int:
                 sys.stderr,
             )
         arguments.crawl, arguments.config, arguments.yes = crawl, settings, True  # the folder may have been moved
-        session = Session(arguments)
-        code = session.run(lambda ring: run_cycles(ring, session, Limits))
+        session = Session(arguments, NAME)
+        code = session.run(lambda ring: run_cycles(ring, Limits(until_done=True)))
     finally:
         server.stdin.close()
         server.wait()
@@ -158,7 +153,7 @@ def print_result(session: Session, folder: Path, crawl: Path, seconds: float) ->
         f"{count(total['answered'], 'page')} ({size(total['bytes'])}) in {count(len(cycles), 'cycle')}, "
         f"{count(total['failed'], 'failed attempt')}, {total['refused']:,} refused by robots.txt; "
         f"{count(log.blocks, 'block')}, {count(log.length, 'commit')}; "
-        f"this run: {count(session.display.counts.cycles, 'cycle')}, {duration(seconds)}"
+        f"this run: {count(session.flights.counts.cycles, 'cycle')}, {duration(seconds)}"
     )
     print(f"(remove {folder}/ to begin anew)")
     richest = crawl / names.cycle(max(cycles, key=lambda cycle: counts[cycle]["answered"]))

@@ -1,56 +1,65 @@
-"""What a person sees during a run: a live view on a terminal; elsewhere a line now and then."""
+"""What a person sees during a run: a live view on a terminal; elsewhere a line now and then.
 
+On a terminal, one row per cycle in flight and one for the run. A terminal that is closed, or a pipe whose reader ended,
+never ends the run: what cannot be printed is dropped.
+"""
+
+import os
 import sys
 import time
+from collections import Counter
+from typing import TextIO
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from contract import names
 from contract.config import Config
-from contract.crawl_config import encode_value, find_differences
-from contract.log import KINDS, SEED
+from contract.log import KINDS
 from contract.terminal import beneath, make_plain
-from contract.units import count, duration, moment, size
-from supervise.deaths import name_exit
-from supervise.run_counts import RunCounts
+from contract.units import count, duration, size
+from supervise.events import INFO, describe_event, describe_kept_keys
+from supervise.flight_view import FlightView, Views, count_all, round_s
+from supervise.flights import Flights
+from supervise.pace import Pace
 
 LINE_EVERY_S = 10.0
-VERBS = {
-    names.SCHEDULER: "scheduling",
-    names.FETCHER: "fetching",
-    names.EXTRACTOR: "extracting",
-    names.VERIFIER: "verifying",
-}
+REFRESHES_PER_S = 4
+MEMORY_EVERY_S = 2.0  # reading the private pages of a process takes milliseconds
+VERB_WIDTH, BAR_WIDTH, LEFT_WIDTH = 10, 14, 6
+LINES_BESIDE = 5  # of the terminal: the title, two of totals, one for the rest, one for the cursor
+CYCLES_IN_LINE = 4  # that a line names where there is no terminal
+SHOWN_IN_ROWS = {"plan", "stage", "stage_ended", "waits"}  # events that no line is printed for
 
 
 class Display:
     """Shows the events of the ring and the progress of its stages."""
 
-    def __init__(self, quiet: bool, config: Config):
+    def __init__(self, quiet: bool, config: Config, flights: Flights):
         self._config = config  # of this run
-        self.counts = RunCounts()
+        self._flights = flights
         self._quiet = quiet
+        self.memory_of = lambda process_id: 0  # private memory of a stage's processes in bytes; the session sets it
+        is_terminal = sys.stderr is not None and is_at_terminal(sys.stderr)
         # Lines wrap at the width of a terminal, and only there.
-        self._console = Console(file=beneath(sys.stderr), highlight=False, soft_wrap=not sys.stderr.isatty())
-        self._began = self._printed_at = time.monotonic()
-        self._plan = None
-        self._stage = "starting"
-        self._stage_began = self._began
-        self._figures: dict = {}
-        self.memory_bytes = lambda: 0  # of the stage that runs
+        self._console = Console(file=Unbreakable(sys.stderr), highlight=False, soft_wrap=not is_terminal)
+        self._printed_at = time.monotonic()
+        self._slept = ""  # the last text of a sleep, which is reported again and again while it lasts
+        self._views, self._pace = Views(), Pace()
+        self._memory = (0, -MEMORY_EVERY_S)  # bytes, and the moment at which they were counted
         self._live = None
-        if sys.stderr.isatty() and not quiet:
+        if is_terminal and not quiet:
             # No redirection: what else is printed meanwhile must pass through the guard of contract/terminal.py.
             self._live = Live(
                 console=self._console,
-                get_renderable=self._render,
-                refresh_per_second=4,
+                get_renderable=self.render,
+                refresh_per_second=REFRESHES_PER_S,
                 transient=True,
                 redirect_stdout=False,
                 redirect_stderr=False,
+                vertical_overflow="crop",
             )
 
     def __enter__(self):
@@ -63,15 +72,25 @@ class Display:
             self._live.stop()
 
     def report(self, event: str, **facts) -> None:
-        """Shows an event of the ring: calls the method `_on_EVENT` with its facts."""
-        getattr(self, f"_on_{event}")(**facts)
+        """Shows an event of the ring."""
+        level, text = describe_event(event, facts)
+        if event == "sleep" and text == self._slept:
+            return
+        self._slept = text if event == "sleep" else ""
+        if event not in SHOWN_IN_ROWS and not is_small_commit(event, facts):
+            (self._say if level == INFO else self.line)(text)
+        if event == "resume":
+            for kept in describe_kept_keys(facts["plan"], self._config):
+                self._say(kept)
 
-    def progress(self, figures: dict) -> None:
-        self._figures = figures
+    def progress(self, cycle: int) -> None:
+        """The figures of a cycle in flight have changed."""
         if self._live:
             self._live.refresh()  # a short stage may end before the next regular refresh
         elif time.monotonic() - self._printed_at >= LINE_EVERY_S:
-            self._say(f"{self._where()}: {self._figures_text()}")
+            self._say(self.describe_line())
+        else:
+            self._look()  # rates need samples
 
     def line(self, text: str) -> None:
         """Prints a warning or an error, such as a line of a stage's standard error; --quiet does not suppress it."""
@@ -82,96 +101,150 @@ class Display:
         if not self._quiet:
             self._console.print(Text(make_plain(text)))
 
-    def _on_plan(self, plan) -> None:
-        self._plan, self._figures = plan, {}
-
-    def _on_resume(self, plan) -> None:
-        self._plan, self._figures = plan, {}
-        self._say(f"cycle {plan.cycle} ({plan.kind}) was interrupted: resuming it")
-        for difference in find_differences(self._config, plan.config):
-            self._say(
-                f"cycle {plan.cycle} keeps its plan's {difference.name} = {encode_value(difference.after)} "
-                f"(now {encode_value(difference.before)})"
-            )
-
-    def _on_stage(self, stage: str, plan) -> None:
-        self._plan, self._stage, self._figures = plan, stage, {}
-        self._stage_began = time.monotonic()
-
-    def _on_sleep(self, until_ms: int | None) -> None:
-        """Reported every few seconds while it lasts; printed once."""
-        due = "until seeds arrive" if until_ms is None else f"until {moment(until_ms)}"
-        if self._stage != f"nothing is due {due}":
-            self._plan, self._figures, self._stage = None, {}, f"nothing is due {due}"
-            self._say(self._stage)
-
-    def _on_taken(self, counts: dict) -> None:
-        if counts["kind"] == SEED:
-            self._say(f"{count(counts['new'], 'seed')} taken in")
-        else:
-            self._say(f"reconsidered: {count(counts['urls'], 'URL')} and {count(counts['servers'], 'server')}")
-
-    def _on_retry(self, stage: str, code: int, wait_s: float) -> None:
-        self.line(f"{stage} ended by {name_exit(code)}; again in {duration(wait_s)}")
-
-    def _on_held(self, plan, reason: str) -> None:
-        self.line(
-            f"cycle {plan.cycle} of block {plan.block} is held for the rest of this run: {reason}; others continue"
+    def _look(self) -> tuple[list[FlightView], str]:
+        """The cycles in flight, and the totals of the run with them, in words."""
+        now_s = time.monotonic()
+        views, run = self._views.look(self._flights, now_s), count_all(self._flights)
+        self._pace.note(now_s, run.answered)
+        (pages_per_s,) = self._pace.per_s()
+        memory_bytes = self._count_memory(now_s)
+        totals = (
+            f"{count(run.cycles, 'cycle')}, {count(run.answered, 'page')}, {pages_per_s:,.0f}/s, {size(run.bytes)}, "
+            f"{run.failed:,} failed, {run.refused:,} refused, {duration(round_s(now_s - self._flights.began))}"
         )
+        return views, totals + (f", {size(memory_bytes)} of memory" if memory_bytes else "")
 
-    def _on_damaged(self, plan) -> None:
-        self.line(f"cycle {plan.cycle} of block {plan.block} cannot continue, a file is damaged; other blocks continue")
+    def _count_memory(self, now_s: float) -> int:
+        if not self._memory[0] or now_s - self._memory[1] >= MEMORY_EVERY_S:  # a short run shall show it too
+            running = [flight.process_id for flight in list(self._flights.flights.values()) if flight.is_running]
+            self._memory = (sum(self.memory_of(process_id) for process_id in running if process_id), now_s)
+        return self._memory[0]
 
-    def _on_abandoned(self, plan, reason: str) -> None:
-        self.line(f"cycle {plan.cycle} abandoned, no URL is charged: {reason}")
+    def describe_line(self) -> str:
+        """All that happens now as one line, where there is no terminal."""
+        views, totals = self._look()
+        parts = [f"cycle {view.cycle} block {view.block} {view.describe()}" for view in views[:CYCLES_IN_LINE]]
+        if len(views) > CYCLES_IN_LINE:
+            parts.append(describe_rest(views[CYCLES_IN_LINE:]))
+        return f"{totals} | " + " | ".join(parts or [self._slept or "between cycles"])
 
-    def _on_committed(self, plan, counts: dict) -> None:
-        self.counts.add(counts)
-        merged = counts.get(names.VERIFIER, {})
-        if KINDS[plan.kind].fetches:
-            fetched = counts[names.FETCHER]
-            self._say(
-                f"cycle {plan.cycle} block {plan.block}/{plan.blocks}: {count(fetched['answered'], 'page')}, "
-                f"{size(fetched['bytes'])}, {fetched['failed']:,} failed, {fetched['refused']:,} refused, "
-                f"{fetched['not_reached']:,} not reached; {count(merged['new'], 'new URL')}, "
-                f"{merged['waiting']:,} waiting in the block"
-            )
-        elif KINDS[plan.kind].splits:
-            self._say(f"block {plan.block} split in two: {count(plan.blocks + 1, 'block')}")
+    def render(self) -> RenderableType:
+        """The live view: a row per cycle in flight, as many as fit, and one for the run."""
+        views, totals = self._look()
+        rows: list[RenderableType] = []
+        fit = max(1, self._console.height - LINES_BESIDE)
+        if len(views) > fit:  # those at work first, each group in the order of cycles
+            views = sorted(views, key=lambda view: (not view.verb, view.cycle))
+        shown, rest = views[:fit], views[fit:]
+        width = max([len("cycle"), *(len(str(view.cycle)) for view in views)])
+        block_width = max([len("block"), *(len(view.block) for view in views)])
+        if views:
+            rows.append(make_title(width, block_width))
+        rows += [self._row(view, width, block_width) for view in shown]
+        if rest:
+            rows.append(Text(" " * (width + 2) + describe_rest(rest), no_wrap=True, overflow="ellipsis"))
+        if not views:
+            rows.append(Text(make_plain(self._slept or "between cycles")))
+        grid = Table.grid(padding=(0, 2))
+        grid.add_row(Text("run".rjust(width), style="bold"), Text(totals))
+        return Group(*rows, grid)
 
-    def _where(self) -> str:
-        if self._plan is None:
-            return self._stage
-        verb = VERBS.get(self._stage, self._stage)
-        return f"cycle {self._plan.cycle} block {self._plan.block}/{self._plan.blocks} {verb}"
+    def _row(self, view: FlightView, width: int, block_width: int) -> Table:
+        """Each row is a table of its own: what a cycle waits for may take the room of bar and ETA."""
+        grid = Table.grid(padding=(0, 1), expand=True)
+        grid.add_column(width=width, justify="right", no_wrap=True)
+        grid.add_column(width=block_width + 1, justify="right", no_wrap=True)
+        cells: list[RenderableType] = [str(view.cycle), view.block]
+        text = Text(make_plain(view.text), no_wrap=True, overflow="ellipsis", style="yellow" if view.is_wait else "")
+        if view.verb:
+            grid.add_column(width=VERB_WIDTH, no_wrap=True)
+            cells.append(Text(make_plain(view.verb)))
+        if view.verb and not view.is_wait:
+            grid.add_column(width=BAR_WIDTH)
+            cells.append(make_bar(view))
+        grid.add_column(ratio=1, no_wrap=True)
+        cells.append(text)
+        if view.eta_s is not None:
+            grid.add_column(width=LEFT_WIDTH, justify="right", no_wrap=True)
+            cells.append(describe_left(view.eta_s))
+        grid.add_row(*cells)
+        return grid
 
-    def _figures_text(self) -> str:
-        figures = self._figures
-        parts = []
-        if "pages" in figures:
-            seconds = max(time.monotonic() - self._stage_began, 0.001)
-            of = f"{figures['pages']:,} of " if "listed" in figures else ""
-            parts.append(
-                f"{of}{count(figures.get('listed', figures['pages']), 'page')}, {figures['pages'] / seconds:.0f}/s"
-            )
-        if "bytes" in figures:
-            parts.append(size(figures["bytes"]))
-        if "servers" in figures:
-            parts.append(f"{count(figures['servers'], 'server')} active")
-        errors = figures.get("errors")
-        if isinstance(errors, dict) and errors:
-            parts.append("errors " + " ".join(f"{kind} {number}" for kind, number in sorted(errors.items())))
-        return ", ".join(parts)
 
-    def _render(self):
-        seconds = time.monotonic() - self._began
-        run = self.counts
-        table = Table.grid(padding=(0, 2))
-        now = f"{self._where()}  {self._figures_text()}  [{size(self.memory_bytes())} of memory]"
-        table.add_row("now", Text(make_plain(now)))
-        table.add_row(
-            "run",
-            f"{count(run.cycles, 'cycle')}, {count(run.answered, 'page')}, {run.answered / max(seconds, 1):.0f}/s, "
-            f"{size(run.bytes)}, {run.failed:,} failed, {run.refused:,} refused, {duration(round(seconds))}",
-        )
-        return Group(table)
+def is_small_commit(event: str, facts: dict) -> bool:
+    """Whether a cycle was committed that only absorbed: it is not worth a line."""
+    kind = KINDS[facts["plan"].kind] if event == "committed" else None
+    return kind is not None and not kind.fetches and not kind.splits
+
+
+def make_title(width: int, block_width: int) -> Table:
+    grid = Table.grid(padding=(0, 1), expand=True)
+    for column_width, justify in ((width, "right"), (block_width + 1, "right"), (None, "left"), (LEFT_WIDTH, "right")):
+        grid.add_column(width=column_width, ratio=None if column_width else 1, justify=justify, no_wrap=True)
+    grid.add_row("cycle", "block", "now", "left", style="dim")
+    return grid
+
+
+def describe_left(seconds: float) -> str:
+    """The time that is left, short: `15 s`, `12 min`, `3.5 h`."""
+    if seconds < 60:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 3600 else f"{min(seconds / 3600, 999):.1f} h"
+
+
+def make_bar(view: FlightView) -> ProgressBar:
+    if view.share is None:
+        return ProgressBar(total=None, pulse=True, width=BAR_WIDTH)
+    return ProgressBar(total=1.0, completed=view.share, width=BAR_WIDTH)
+
+
+def describe_rest(views: list[FlightView]) -> str:
+    """Cycles that have no row: how many do what."""
+    doing = Counter(view.verb or view.text.partition(" since ")[0] for view in views)
+    return f"and {count(len(views), 'cycle')} more: " + ", ".join(f"{number} {what}" for what, number in doing.items())
+
+
+def is_at_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except (OSError, ValueError):  # it is closed
+        return False
+
+
+class Unbreakable:
+    """A text stream that drops what cannot be written: a closed terminal or a full disk must not end a crawl.
+
+    It writes to the descriptor itself: a buffer that cannot be flushed would change the exit code of the process.
+    """
+
+    def __init__(self, stream: TextIO | None):
+        self._stream = beneath(stream) if stream is not None else None
+        self.encoding = getattr(self._stream, "encoding", None) or "utf-8"
+        try:
+            self._descriptor = self._stream.fileno() if self._stream is not None else None
+        except (OSError, ValueError):  # it is no file
+            self._descriptor = None
+
+    def write(self, text: str) -> int:
+        try:
+            if self._descriptor is not None:
+                write_all(self._descriptor, text.encode(self.encoding, "backslashreplace"))
+            elif self._stream is not None:
+                self._stream.write(text)
+        except (OSError, ValueError):
+            pass
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing waits here."""
+
+    def isatty(self) -> bool:
+        return self._stream is not None and is_at_terminal(self._stream)
+
+    def fileno(self) -> int:
+        return -1 if self._descriptor is None else self._descriptor
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]

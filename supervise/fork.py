@@ -36,7 +36,7 @@ from contract.crawl_folder import CrawlFolder, is_same_file, notes_of_damage, op
 from contract.errors import BadInput, Locked, TryLater, Usage
 from contract.generation import read_generation_manifest
 from contract.lines import say
-from contract.log import Entry, State
+from contract.log import Entry, History
 from contract.units import count, moment, size
 from storage.errors import Damaged
 from storage.publish import (
@@ -150,7 +150,7 @@ class Fork:
 
     def __init__(self, crawl: CrawlFolder, entries: list[Entry]):
         self._crawl = crawl
-        self._log: State = state_after(crawl, entries)
+        self._log: History = state_after(crawl, entries)
         self._aside = Path()
         self.linked = self.copied = self.copied_bytes = 0
 

@@ -15,8 +15,9 @@ from supervise.crawl_state import CrawlState
 
 def set_cycle_aside(crawl_state: CrawlState, cycle: int, reason: str) -> Path | None:
     """Moves the folder of a cycle without a readable plan to corrupt/, with any generation that it made."""
-    if cycle not in crawl_state.log.cycles:
-        commit(crawl_state.path, Entry(ABANDON, cycle, crawl_state.log.blocks, reason=reason))
+    if not crawl_state.log.is_closed(cycle):
+        entry = Entry(ABANDON, cycle, crawl_state.log.blocks, reason=reason)
+        commit(crawl_state.path, entry, crawl_state.log.length)
         crawl_state.refresh()
     folder = crawl_state.path / names.cycle(cycle)
     made = [crawl_state.path / names.generation(block, cycle) for block in range(crawl_state.log.blocks + 1)]

@@ -37,7 +37,7 @@ from contract.crawl_folder import CrawlFolder, open_folder
 from contract.errors import EX_DATAERR, TryLater, Usage
 from contract.inbox import DECISION_SUFFIX
 from contract.lines import say
-from contract.log import replay
+from contract.log_summary import read_log
 from contract.seeds import parse_lines
 from contract.tables import RECONSIDERED
 from contract.units import count
@@ -118,12 +118,12 @@ def read_host(text: str) -> str:
 def select(crawl: CrawlFolder, wanted: Wanted) -> tuple[Path | None, Selection]:
     """Writes the decision to inbox/; returns its path, none where it is empty, and what was selected."""
     for _ in range(LOOKS):
-        log = replay(crawl.path, crawl.blocks_first)
+        log = read_log(crawl)
         selection = Selection(crawl, log, wanted, now_ms())
         try:
             return leave(crawl.path, selection), selection
         except (Damaged, FileNotFoundError) as error:
-            if replay(crawl.path, crawl.blocks_first).length == log.length:
+            if read_log(crawl).length == log.length:
                 raise
             failure = error
     raise TryLater(f"{failure}: a run changed the crawl while it was read; try again")

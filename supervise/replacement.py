@@ -10,7 +10,8 @@ from contract.crawl_config import encode_value, find_differences, read_crawl_con
 from contract.crawl_folder import CrawlFolder
 from contract.errors import BadConfiguration, Usage
 from contract.lines import say
-from contract.log import KINDS, replay
+from contract.log import KINDS
+from contract.log_summary import read_log
 from contract.plan import newest_plan
 
 # Site owners notice these keys, or a change makes the pages of one crawl hard to compare.
@@ -65,8 +66,7 @@ def replace_configuration(crawl: CrawlFolder, config: Config, arguments) -> None
 
 
 def has_pages(crawl: CrawlFolder) -> bool:
-    entries = replay(crawl.path, crawl.blocks_first).entries
-    return any(entry and KINDS[entry.kind].fetches for entry in entries)
+    return any(KINDS[kind].fetches for kind in read_log(crawl).kinds)
 
 
 def confirm(grave: list[str], arguments) -> None:

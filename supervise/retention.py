@@ -7,7 +7,7 @@ from typing import NamedTuple
 from contract import names
 from contract.crawl_folder import CrawlFolder
 from contract.generation import read_generation_manifest
-from contract.log import Entry, State, read_entry
+from contract.log import Entry, History, State, read_entry
 from contract.pending import find_pending, live_absorber
 from storage.errors import Damaged, UnknownFormat
 from storage.publish import read_json, read_manifest
@@ -35,8 +35,8 @@ def read_entries(crawl: Path) -> tuple[list[Entry], Damaged | UnknownFormat | No
     return entries, None
 
 
-def state_after(crawl: CrawlFolder, entries: list[Entry]) -> State:
-    state = State(crawl.blocks_first)
+def state_after(crawl: CrawlFolder, entries: list[Entry]) -> History:
+    state = History(crawl.blocks_first)
     for entry in entries:
         state.apply(entry)
     return state

@@ -1,4 +1,8 @@
-"""The ring: plans cycles, runs their stages in order, and resumes what a crash interrupted."""
+"""The ring: plans a cycle, runs its stages in order, commits it, and resumes what a crash interrupted.
+
+Several cycles may be in flight, each in a task of its own (supervise/pipeline.py). They share this object: the state of
+the crawl, which only the main thread changes, and one limiter per kind of stage.
+"""
 
 import shlex
 from collections.abc import Callable
@@ -11,65 +15,73 @@ from contract.blocks import block_to_split
 from contract.config import Config
 from contract.errors import EX_CONFIG, EX_DATAERR, EX_TEMPFAIL, EX_USAGE, BadConfiguration, TryLater, Usage
 from contract.held import forget_held, note_held, read_held
-from contract.log import ABANDON, GROW, KINDS, Entry, commit
+from contract.log import ABANDON, KINDS, Entry, commit
 from contract.plan import Plan, cycles_without_plan, read_plan, write_plan
 from storage.errors import Damaged
 from storage.publish import confirm_published, is_published, read_manifest, sync_folder, unpublish
+from supervise.attempts import Attempts, Stopped
 from supervise.crawl_state import CrawlState, now_ms
 from supervise.deaths import Deaths, describe_machine, name_exit
-from supervise.deletion import delete_superseded, has_pages, remove_garbage
-from supervise.inbox import resume_taking, take_inbox
+from supervise.deletion import delete, has_pages, remove_garbage, take_snapshot
+from supervise.flights import Flight, Flights
+from supervise.inbox import commit_taking, plan_takings, publish_taking
 from supervise.lost_plans import set_cycle_aside
-from supervise.stage_process import Stages
-from supervise.turns import Done, Sleep, Turn, must_grow, next_turn
+from supervise.turns import Done, Sleep, Turn, next_step
 
 REMAKES_MAX = 2  # how often a cycle may remake damaged output of its own stages
 
 
-class Stopped(Exception):
-    """The operator asked to stop; the cycle stays open and the next run resumes it."""
+class StoppedAfter(Stopped):
+    """The stage of --stop-after has ended."""
 
 
 class Ring:
     """Runs the cycles of one crawl, whose lock the caller holds."""
 
     def __init__(
-        self, crawl_state: CrawlState, config: Config, stages: Stages, report: Callable[..., None], options: str = ""
+        self,
+        crawl_state: CrawlState,
+        config: Config,
+        attempts: Attempts,
+        flights: Flights,
+        report: Callable[..., None],
+        options: str = "",
     ):
         self.options = options  # of this run, for the commands that messages suggest
-        self._state = crawl_state
-        self._path = crawl_state.path
         self.config = config
-        self.stages = stages
-        self.report = report  # report(event, **facts): for the display
+        self.attempts = attempts
+        self.flights = flights
+        self.report = report  # report(event, **facts): for display and messages
         self.damage = crawl_state.damage
         self.held: list[str] = []  # cycles that wait for the next run, and why
+        self.held_pages = 0  # that held cycles may have
+        self.on_change: Callable[[], None] = lambda: None  # called when a stage has ended well
+        self.state = crawl_state
+        self._path = crawl_state.path
         self._deaths = Deaths()
+        self._deleting = trio.Lock()
+        self._fetched_since_split = True
 
-    async def start(self, stop_after: str | None = None) -> int | None:
-        """Start-up (rule 8): removes garbage and finishes open plans; returns the last finished cycle that fetched."""
+    def prepare(self, flights_max: int) -> list[Plan]:
+        """Start-up (rule 8): syncs what is visible, removes garbage; returns the plans of open cycles."""
+        self.attempts.fetchers = min(flights_max, self.config.supervisor.fetchers)
         self._sync_what_is_visible()
-        for cycle in cycles_without_plan(self._path, self._state.log):
+        for cycle in cycles_without_plan(self._path, self.state.log):
             path = self._path / names.cycle(cycle) / names.PLAN
             self._set_aside(cycle, f"{path}: expected the plan of an open cycle, found none")
-        remove_garbage(self._state)
-        finished = None
-        for cycle in self._state.open_cycles():
+        remove_garbage(self.state)
+        plans = []
+        for cycle in self.state.open_cycles():
             try:
-                plan = read_plan(self._path, cycle)
+                plans.append(read_plan(self._path, cycle))
             except Damaged as error:
                 self._set_aside(cycle, str(error))
-                continue
-            self.report("resume", plan=plan)
-            if await self._finish(plan, stop_after) and KINDS[plan.kind].fetches:
-                finished = cycle
-        delete_superseded(self._state, self.config.blocks.keep_generations)
-        return finished
+        return plans
 
     def drop(self, cycle: int | None) -> str:
         """Abandons an open cycle without charging any URL; its pages stay. Returns what to print."""
         self._sync_what_is_visible()
-        opened = self._state.open_cycles()
+        opened = self.state.open_cycles()
         if not opened:
             raise Usage("no cycle is open: there is nothing to drop")
         if cycle is None and len(opened) != 1:
@@ -83,11 +95,11 @@ class Ring:
         try:
             read_plan(self._path, cycle)
         except Damaged as error:
-            target = set_cycle_aside(self._state, cycle, str(error))
+            target = set_cycle_aside(self.state, cycle, str(error))
             return f"cycle {cycle} dropped, no URL is charged; set aside as {target}"
-        commit(self._path, Entry(ABANDON, cycle, self._state.log.blocks, reason="dropped by the operator"))
+        commit(self._path, Entry(ABANDON, cycle, self.state.log.blocks, reason="dropped by the operator"))
         forget_held(self._path, cycle)
-        self._state.refresh()
+        self.state.refresh()
         pages = (
             f"; its pages stay: bin/extractor {shlex.quote(str(folder))} --out DIR2 reads them"
             if has_pages(folder)
@@ -96,44 +108,40 @@ class Ring:
         return f"cycle {cycle} dropped, no URL is charged{pages}"
 
     def _set_aside(self, cycle: int, reason: str) -> None:
-        target = set_cycle_aside(self._state, cycle, reason)
+        target = set_cycle_aside(self.state, cycle, reason)
         self.damage.append(f"{reason}; cycle {cycle} set aside as {target}, no URL is charged")
 
     def _sync_what_is_visible(self) -> None:
         """Syncs what a killed run left: it may be visible without being durable, and all that follows rests on it."""
         sync_folder(self._path / names.LOG)
         sync_folder(self._path / names.CYCLES)
-        for cycle in self._state.open_cycles():
+        for cycle in self.state.open_cycles():
             sync_folder(self._path / names.cycle(cycle))
             for stage in names.STAGES:
                 confirm_published(self._path / names.cycle(cycle) / stage)
 
-    async def run_cycle(self, stop_after: str | None = None, pages_max: int | None = None) -> int | Sleep | Done:
-        """Runs one cycle that fetches, after the absorb cycles and splits that are due before it.
+    async def take_inbox(self) -> None:
+        """Takes in seeds and decisions; the tables are made in a thread, so that other cycles continue."""
+        for plan in plan_takings(self.state, self.config):
+            await self._take(plan)
 
-        Returns the cycle, or why no block has one now.
-        """
-        may_grow = True
-        while True:
-            self._stop_if_asked()
-            for counts in take_inbox(self._state, self.config):
-                self.report("taken", counts=counts)
-            held = {read_plan(self._path, cycle).block for cycle in self._state.open_cycles()}
-            views = self._state.views(held)
-            if may_grow and must_grow(views, self.config.blocks) and views[block_to_split(self._state.log.blocks)].free:
-                await self._finish(self._plan(GROW, block_to_split(self._state.log.blocks)))
-                may_grow = (
-                    False  # one split per cycle: bounds far too small for the crawl must not keep it from fetching
-                )
-                continue
-            choice = next_turn(views, now_ms())
-            if not isinstance(choice, Turn):
-                return choice
-            plan = self._plan(choice.kind, choice.block, pages_max)
-            if await self._finish(plan, stop_after) and KINDS[plan.kind].fetches:
-                return plan.cycle
+    async def _take(self, plan: Plan) -> None:
+        counts = await trio.to_thread.run_sync(publish_taking, self.state, plan)
+        commit_taking(self.state, plan, is_gone=counts is None)
+        if counts is not None:
+            self.report("taken", counts=counts)
 
-    def _plan(self, kind: str, block: int, pages_max: int | None = None) -> Plan:
+    def choose(self) -> Turn | Sleep | Done:
+        """What to plan next."""
+        flights = [flight.plan for flight in self.flights.flights.values()]
+        views = self.state.views({plan.block for plan in flights if not KINDS[plan.kind].from_inbox})
+        # One split at a time, and a cycle that fetches between two: bounds far too small for the crawl must not keep
+        # it from fetching.
+        may_split = self._fetched_since_split and not any(KINDS[plan.kind].splits for plan in flights)
+        split = block_to_split(self.state.log.blocks) if may_split else None
+        return next_step(views, now_ms(), self.config.blocks, split)
+
+    def plan(self, turn: Turn, pages_max: int | None = None) -> Plan:
         config = self.config
         if pages_max is not None and pages_max < config.scheduler.list_max_urls:
             least = max(1, pages_max)
@@ -143,97 +151,106 @@ class Ring:
                     config.scheduler, list_max_urls=least, server_max_urls=min(least, config.scheduler.server_max_urls)
                 ),
             )
-        log = self._state.log
-        plan = Plan(self._state.next_cycle(), kind, block, log.blocks, log.generation(block), now_ms(), config)
+        log = self.state.log
+        generation = log.generation(turn.block)
+        plan = Plan(self.state.next_cycle(), turn.kind, turn.block, log.blocks, generation, now_ms(), config)
         write_plan(self._path, plan)
+        self._fetched_since_split = not KINDS[plan.kind].splits and (
+            self._fetched_since_split or KINDS[plan.kind].fetches
+        )
         self.report("plan", plan=plan)
         return plan
 
-    async def _finish(self, plan: Plan, stop_after: str | None = None) -> bool:
-        """Runs the stages that a cycle still lacks and commits it; false where damage blocks it or it was abandoned."""
+    async def finish(self, plan: Plan, stop_after: str | None = None) -> bool:
+        """Runs the stages that a cycle still lacks and commits it; false where damage blocks it or it was abandoned.
+
+        The caller has put the cycle into `flights`, and takes it out.
+        """
         if KINDS[plan.kind].from_inbox:
-            resume_taking(self._state, plan)
+            await self._take(plan)
             return True
         was_held = bool(read_held(self._path, plan.cycle))
         forget_held(self._path, plan.cycle)
-        if self._state.log.generation(plan.block) != plan.generation:
+        if self.state.log.generation(plan.block) != plan.generation:
             self._abandon(plan, "its generation is not live any more", parents={})
             return False
+        flight = self.flights.flights[plan.cycle]
         remakes = 0
         all_stages = KINDS[plan.kind].stages
         stages = list(all_stages)
         while stages:
             stage = stages[0]
             folder = self._path / names.cycle(plan.cycle) / stage
-            if stage != names.VERIFIER and is_published(folder):
-                code = 0
-            else:
-                self._stop_if_asked()
-                self.report("stage", stage=stage, plan=plan)
-                code = await self._run(stage, plan)
+            code = 0
+            if stage == names.VERIFIER or not is_published(folder):
+                self.attempts.stop_if_asked()
+                code = await self._run(stage, flight)
                 if code == 0:
-                    self._note_success(stage, plan)
+                    self._note_success(stage, flight)
             if code == EX_DATAERR and remakes < REMAKES_MAX and (damaged := self._damaged_stage(plan)):
                 remakes += 1
                 unpublish(self._path / names.cycle(plan.cycle) / damaged)
                 stages = list(all_stages[all_stages.index(damaged) :])
+                for again in stages:
+                    flight.counts.pop(again, None)
                 continue
             if code == EX_DATAERR:
                 self._stop_for_damage(plan)
                 return False
             if code:
-                self._give_way(plan, stage, code, was_held)
+                self._give_way(flight, stage, code, was_held)
                 return False
+            self.attempts.read_counts(stage, flight)
+            self.on_change()
             stages.pop(0)
             if stage == stop_after:
-                folder = shlex.quote(str(self._path))
-                raise Stopped(
-                    f"stopped after the {stage}\nnext: bin/{stages[0]} --crawl {folder} --cycle {plan.cycle}\n"
+                quoted = shlex.quote(str(self._path))
+                raise StoppedAfter(
+                    f"stopped after the {stage}\nnext: bin/{stages[0]} --crawl {quoted} --cycle {plan.cycle}\n"
                     f"      bin/run-cycle{self.options}"
                 )
-        self._state.refresh()
-        self.report("committed", plan=plan, counts=self._counts_of(plan.cycle))
-        delete_superseded(self._state, self.config.blocks.keep_generations)
+        self.state.refresh()
+        self.flights.counts.add(flight.counts)
+        if KINDS[plan.kind].fetches:
+            self.flights.last_fetched = plan.cycle
+        self.report("committed", plan=plan, counts=flight.counts)
         return True
 
-    async def _run(self, stage: str, plan: Plan) -> int:
-        """Runs a stage with its retries. Returns 0, 65, or the last exit code of a stage that keeps dying."""
-        wait_s = self.config.supervisor.retry_wait_s
-        for attempt in range(self.config.supervisor.stage_retries + 1):
-            code = await self.stages.run(stage, plan.cycle, others_pass=self._deaths.others_pass(plan.block))
-            if code in (0, EX_DATAERR):
-                return code
-            self._stop_if_asked()
-            if code == EX_USAGE:
-                raise Usage(f"{stage} refused its command line (exit code 64): this is a defect, please report it")
-            if code == EX_TEMPFAIL and self.stages.figures.get("outage_s"):
-                break  # it has waited for the network for [fetcher] outage_max_s
-            if code == EX_CONFIG:
-                if has_pages(self._path / names.cycle(plan.cycle) / names.FETCHER):
-                    raise BadConfiguration(
-                        f"{stage} refused the configuration of cycle {plan.cycle} (see above). The cycle has pages and "
-                        f"stays open; bin/run-cycle --drop-open {plan.cycle} abandons it"
-                    )
-                # The next plan takes the corrected configuration.
-                self._abandon(plan, f"{stage} refused its configuration", parents={})
-                raise BadConfiguration(f"{stage} refused the configuration of cycle {plan.cycle} (see above)")
-            if attempt < self.config.supervisor.stage_retries:
-                self.report("retry", stage=stage, code=code, wait_s=wait_s)
-                with trio.move_on_after(wait_s):
-                    await self.stages.stopping.wait()
-                self._stop_if_asked()
-                wait_s *= 2
+    async def delete_superseded(self) -> None:
+        """Deletes what nothing needs any more, in a thread: a large generation takes long."""
+        async with self._deleting:
+            snapshot = take_snapshot(self.state, self.config.blocks.keep_generations)
+            deleted = await trio.to_thread.run_sync(delete, snapshot)
+            if deleted is not None:
+                self.state.note_deleted(deleted)
+
+    async def _run(self, stage: str, flight: Flight) -> int:
+        """Runs a stage with its retries. Returns 0, 65, or the exit code of a stage that keeps dying."""
+        plan = flight.plan
+        if stage == names.FETCHER:
+            self._deaths.note_begun(plan.block)
+        code = await self.attempts.run(stage, flight, self._deaths.others_pass(plan.block))
+        if code == EX_USAGE:
+            raise Usage(f"{stage} refused its command line (exit code 64): this is a defect, please report it")
+        if code == EX_CONFIG:
+            if has_pages(self._path / names.cycle(plan.cycle) / names.FETCHER):
+                raise BadConfiguration(
+                    f"{stage} refused the configuration of cycle {plan.cycle} (see above). The cycle has pages and "
+                    f"stays open; bin/run-cycle --drop-open {plan.cycle} abandons it"
+                )
+            # The next plan takes the corrected configuration.
+            self._abandon(plan, f"{stage} refused its configuration", parents={})
+            raise BadConfiguration(f"{stage} refused the configuration of cycle {plan.cycle} (see above)")
         if code == EX_TEMPFAIL:
             raise TryLater(
                 f"{stage} of cycle {plan.cycle} cannot continue now (see above); the cycle stays open, run again later"
             )
         return code
 
-    def _note_success(self, stage: str, plan: Plan) -> None:
+    def _note_success(self, stage: str, flight: Flight) -> None:
         self._deaths.note_success(stage)
         if stage == names.FETCHER:
-            counts = self._counts_of(plan.cycle)[names.FETCHER]
-            self._deaths.note_fetched(plan.block, counts.get("answered", 0))
+            self._deaths.note_fetched(flight.plan.block, flight.counts[stage].get("answered", 0))
 
     def _damaged_stage(self, plan: Plan) -> str | None:
         """The first stage of this cycle that lost a file to corrupt/. Never the fetcher: pages cannot be made again."""
@@ -248,18 +265,20 @@ class Ring:
                     return stage
         return None
 
-    def _give_way(self, plan: Plan, stage: str, code: int, was_held: bool) -> None:
+    def _give_way(self, flight: Flight, stage: str, code: int, was_held: bool) -> None:
         """A stage died in all its retries. A cycle that has pages is held; any other is abandoned and planned again.
 
         No URL is charged. A cycle that an earlier run held says nothing about the machine: other blocks get their turn.
         """
+        plan = flight.plan
         reason = f"the {stage} died {self.config.supervisor.stage_retries + 1} times, last by {name_exit(code)}"
         is_machine = not was_held and self._deaths.note_death(stage)
         if stage == names.FETCHER:
             self._deaths.note_fetcher_death(plan.block)
         if is_machine or has_pages(self._path / names.cycle(plan.cycle) / names.FETCHER):
             note_held(self._path, plan.cycle, reason)
-            self._state.stopped.add(plan.block)
+            self.state.stopped.add(plan.block)
+            self.held_pages += flight.pages_at_most
             self.held.append(f"cycle {plan.cycle} of block {plan.block} is held, the next run tries again: {reason}")
             if not is_machine:  # then the run ends, and says why
                 self.report("held", plan=plan, reason=reason)
@@ -268,11 +287,13 @@ class Ring:
         if is_machine:
             raise TryLater(
                 f"{reason}, in two cycles in a row: the machine or a defect is at fault, no URL is charged. "
-                f"{describe_machine(self.stages.last_lines)}. The same command tries again"
+                f"{describe_machine(self.attempts.last_lines(stage), self.attempts.largest_bytes)}. "
+                "The same command tries again"
             )
 
     def _stop_for_damage(self, plan: Plan) -> None:
-        self._state.stopped.add(plan.block)
+        self.state.stopped.add(plan.block)
+        self.held_pages += self.flights.flights[plan.cycle].pages_at_most
         self.damage.append(
             f"cycle {plan.cycle} of block {plan.block} cannot continue, a file is damaged: "
             f"see bin/status --crawl {shlex.quote(str(self._path))}"
@@ -282,21 +303,8 @@ class Ring:
     def _abandon(self, plan: Plan, reason: str, parents: dict | None = None) -> None:
         held = {plan.block: plan.generation} if parents is None else parents
         commit(self._path, Entry(ABANDON, plan.cycle, plan.blocks, held, reason=reason))
-        self._state.refresh()
+        self.state.refresh()
         if not KINDS[plan.kind].fetches:
-            self._state.stopped.add(plan.block)  # it would be planned at once, and fail again
+            self.state.stopped.add(plan.block)  # it would be planned at once, and fail again
             self.held.append(f"block {plan.block} waits for the next run: {reason}")
         self.report("abandoned", plan=plan, reason=reason)
-
-    def _stop_if_asked(self) -> None:
-        if self.stages.stopping.is_set():
-            raise Stopped
-
-    def _counts_of(self, cycle: int) -> dict:
-        """The counts in the manifest of each stage of a cycle."""
-        counts = {}
-        for stage in names.STAGES:
-            folder = self._path / names.cycle(cycle) / stage
-            if is_published(folder):
-                counts[stage] = read_manifest(folder).get("counts", {})
-        return counts

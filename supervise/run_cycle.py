@@ -3,7 +3,7 @@
   bin/run-cycle [--crawl DIR]        one cycle, and what must come before it
   bin/run-cycle --demo               crawl a small web made for it, on this machine only
 
-An interrupted cycle is resumed first and counts as this run's cycle. If nothing is due, the command
+Interrupted cycles are resumed first and count as this run's cycle. If nothing is due, the command
 says so and exits 0. From cron, use --quiet: it prints errors only. While another run works on the same
 crawl folder, the command exits 75. --stop-after ends after one stage; the next one can then be run alone.
 --drop-open abandons an interrupted cycle instead of resuming it: no URL is charged, its pages stay,
@@ -24,6 +24,7 @@ from contract.errors import EX_TEMPFAIL, Locked, Usage
 from contract.lines import say
 from contract.units import moment
 from supervise import demo
+from supervise.pipeline import Limits, Pipeline
 from supervise.replacement import add_replacement
 from supervise.ring import Ring
 from supervise.session import Session
@@ -55,7 +56,7 @@ def main() -> int:
             )
         return demo.run(arguments)
     try:
-        session = Session(arguments)
+        session = Session(arguments, NAME)
         if arguments.drop_open is not None:
             code = session.run(lambda ring: drop_open(ring, arguments.drop_open))
             session.say(session.word)
@@ -69,7 +70,7 @@ def main() -> int:
         say(f"{NAME}: interrupted; the same command resumes the cycle", sys.stderr)
         return EX_TEMPFAIL
     session.say(session.word)
-    if session.display.counts.cycles:
+    if session.flights.counts.cycles:
         session.summarise()
         session.suggest(f"bin/status --crawl {arguments.crawl}", f"bin/crawl{given(arguments)}")
     return code
@@ -80,18 +81,15 @@ async def drop_open(ring: Ring, cycle: int) -> str:
 
 
 async def one_cycle(ring: Ring, stop_after: str | None) -> str:
-    finished = await ring.start(stop_after)
-    if finished is None:
-        finished = await ring.run_cycle(stop_after)
-    if isinstance(finished, Sleep):
-        return f"nothing is due before {moment(finished.until_ms)}"
-    if isinstance(finished, Done):
+    """One cycle at a time: those that were interrupted, or else the next one, and what must come before it."""
+    end = await Pipeline(ring, Limits(cycles=1, waits=False), 1, stop_after).run()
+    if isinstance(end, Sleep):
+        return f"nothing is due before {moment(end.until_ms)}"
+    if isinstance(end, Done):
         return (
-            "nothing is waiting"
-            if not finished.blocked
-            else "nothing is waiting, except in blocks that are held or damaged"
+            "nothing is waiting" if not end.blocked else "nothing is waiting, except in blocks that are held or damaged"
         )
-    return f"cycle {finished} done"
+    return f"cycle {ring.flights.last_fetched} done"
 
 
 if __name__ == "__main__":

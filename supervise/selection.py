@@ -13,7 +13,7 @@ from contract.blocks import block_of, interval
 from contract.crawl_folder import CrawlFolder
 from contract.generation import Generation, open_generation
 from contract.inbox import sort_by_keys
-from contract.log import KINDS, State
+from contract.log import History, State, replay
 from contract.tables import (
     ANSWERED,
     COLLECTED,
@@ -60,7 +60,9 @@ class Selection:
         self._crawl, self._log, self._wanted, self._now_ms = crawl, log, wanted, now_ms
         self._keys = crawl.keys()
         self._domain_keys = np.array([self._keys.of(domain) for domain in sorted(wanted.domains)], np.uint64)
-        self._reasons = Reasons(crawl.path, log, wanted.reasons) if wanted.reasons else None
+        self._reasons = None
+        if wanted.reasons:  # they are in the tables of all past cycles
+            self._reasons = Reasons(crawl.path, replay(crawl.path, crawl.blocks_first), wanted.reasons)
         self.urls = self.servers = 0
         self.notes: list[str] = []  # about URLs and names that were given
         self._seen_names: set[str] = set()
@@ -160,9 +162,9 @@ class Selection:
 class Reasons:
     """The URLs whose last failure or refusal has one of these reasons, from the tables of all committed cycles."""
 
-    def __init__(self, crawl: Path, log: State, wanted: frozenset[str]):
+    def __init__(self, crawl: Path, log: History, wanted: frozenset[str]):
         domains, keys, picked, found = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)], [np.empty(0, bool)], set()
-        for entry in reversed([entry for entry in log.entries if entry is not None and KINDS[entry.kind].fetches]):
+        for entry in reversed([entry for entry in log.entries if entry is not None and entry.fetches]):
             path = crawl / names.cycle(entry.cycle) / names.EXTRACTOR / names.COLLECTED
             table = read_table(path, COLLECTED, columns=["domain_key", "url_key", "outcome", "reason"])
             failed = np.flatnonzero(column(table, "outcome") != ANSWERED)

@@ -1,21 +1,31 @@
-"""One run of bin/crawl or bin/run-cycle: its lock, signals, display and exit code."""
+"""One run of bin/crawl or bin/run-cycle: its lock, signals, processes, display, journal and exit code."""
 
+import os
 import signal
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 
 import trio
 
-from contract.command import given, setting_aside
+from contract import names
+from contract.command import first_error, given, setting_aside
 from contract.crawl_folder import hold_lock, open_folder
 from contract.errors import EX_DATAERR, EX_TEMPFAIL
 from contract.lines import say
 from contract.units import count, duration, size
-from supervise.crawl_state import CrawlState
+from supervise.attempts import Attempts, Stopped
+from supervise.crawl_state import CrawlState, now_ms
+from supervise.deaths import name_exit
 from supervise.display import Display
+from supervise.flights import Flights
+from supervise.journal import Journal
+from supervise.launch import COLD_VARIABLE, Cold, Warm
+from supervise.live import EVERY_S, Live, describe_end, write_live
+from supervise.messages import Messages
 from supervise.replacement import settle
-from supervise.ring import Ring, Stopped
-from supervise.stage_process import Stages
+from supervise.ring import Ring, StoppedAfter
+from supervise.stage_process import Stages, memory_bytes
 
 Body = Callable[[Ring], Awaitable[str]]  # runs cycles; returns the word to end with
 
@@ -23,54 +33,105 @@ Body = Callable[[Ring], Awaitable[str]]  # runs cycles; returns the word to end 
 class Session:
     """Holds the crawl's lock from here to the end of the process."""
 
-    def __init__(self, arguments):
+    def __init__(self, arguments, command: str):
         self.options = given(arguments)
         self.crawl = open_folder(arguments.crawl)
         self.quiet = arguments.quiet
         self._lock = hold_lock(self.crawl)
         self.config = settle(self.crawl, arguments)
-        self.display = Display(self.quiet, self.config)
+        self.flights = Flights()
+        self.display = Display(self.quiet, self.config, self.flights)
+        self.display.memory_of = memory_bytes
+        self._messages = Messages(self.crawl.path, self.config)
+        run = f"{self.flights.began_at_ms}-{os.getpid()}"
+        self._journal = Journal(self.crawl.path, run, command, on_trouble=self._line)
+        self._live = Live(run, command)
         self.seconds = 0.0
         self.stopped = False
         self.word = ""
 
     def run(self, body: Body) -> int:
         """Runs the body; returns 65 where files are damaged, 75 where cycles are held, else 0."""
-        began = time.monotonic()
+        began, why = time.monotonic(), "killed by an error"
+        self._journal.begin()
         try:
             with self.display:
                 damage, held = trio.run(self._main, body)
+            why = "stopped" if self.stopped else self.word
+        except BaseException as error:
+            cause = first_error(error) if isinstance(error, BaseExceptionGroup) else error
+            why = str(cause) or repr(cause)
+            raise
         finally:
             self.seconds = time.monotonic() - began
+            self._journal.end(why)
+            self._write_live(why)
         for line in (*damage, *held):
-            self.display.line(line)
+            self._line(line)
         return EX_DATAERR if damage else EX_TEMPFAIL if held else 0
 
     async def _main(self, body: Body) -> tuple[list[str], list[str]]:
         """Runs the body; returns messages about damage and about held cycles."""
-        crawl_state = CrawlState(self.crawl)
-        stages = Stages(
-            crawl_state, self._lock, self.config.supervisor.stop_grace_s, self.display.progress, self.display.line
-        )
-        self.display.memory_bytes = stages.memory_bytes
-        ring = Ring(crawl_state, self.config, stages, self.display.report, self.options)
-        async with trio.open_nursery() as nursery:
-            await nursery.start(watch_signals, stages, self.display)
-            try:
-                with setting_aside(self.crawl):
-                    self.word = await body(ring)
-            except Stopped as stopped:
-                self.stopped = stages.stopping.is_set()
-                self.word = str(stopped)
-            nursery.cancel_scope.cancel()
+        with ExitStack() as at_end:
+            async with trio.open_nursery() as nursery:
+                launcher = self._make_launcher(nursery)
+                at_end.callback(launcher.close)  # when its tasks have ended
+                crawl_state = CrawlState(self.crawl)
+                stages = Stages(crawl_state, launcher, self.config.supervisor, self.display.progress, self._line)
+                attempts = Attempts(crawl_state, stages, self.config.supervisor, self._journal, self.report)
+                ring = Ring(crawl_state, self.config, attempts, self.flights, self.report, self.options)
+                await nursery.start(self._watch_signals, stages)
+                nursery.start_soon(self._keep_live)
+                try:
+                    with setting_aside(self.crawl):
+                        self.word = await body(ring)
+                except Stopped as stopped:
+                    self.stopped = not isinstance(stopped, StoppedAfter)
+                    self.word = str(stopped)
+                nursery.cancel_scope.cancel()
+        crawl_state.write_summary()
         return ring.damage, ring.held
+
+    def _make_launcher(self, nursery: trio.Nursery) -> Cold | Warm:
+        if os.environ.get(COLD_VARIABLE):
+            return Cold(self._lock, nursery)
+        launcher = Warm(self.crawl.path, self._lock, nursery, self.config.supervisor, self._line, self._on_warm_death)
+        launcher.start()  # it imports while this process reads the crawl folder
+        return launcher
+
+    def _on_warm_death(self, code: int) -> None:
+        self.report("warm_died", reason=name_exit(code))
+
+    def report(self, event: str, **facts) -> None:
+        self.display.report(event, **facts)
+        self._messages.report(event, **facts)
+
+    def _line(self, text: str, cycle: int | None = None, stage: str = "") -> None:
+        self.display.line(text)
+        self._messages.line(text, cycle=cycle, stage=stage)
+
+    async def _watch_signals(self, stages: Stages, task_status=trio.TASK_STATUS_IGNORED) -> None:
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            task_status.started()
+            async for _ in signals:
+                self._line("stopping: waiting for the stages in progress to end")
+                stages.stopping.set()
+
+    async def _keep_live(self) -> None:
+        while True:
+            self._write_live()
+            await trio.sleep(EVERY_S)
+
+    def _write_live(self, why: str | None = None) -> None:
+        live = self._live.describe(self.flights, time.monotonic(), now_ms(), memory_bytes)
+        write_live(self.crawl.path / names.LIVE, live if why is None else describe_end(live, now_ms(), why))
 
     def say(self, text: str) -> None:
         if not self.quiet:
             say(text)
 
     def summarise(self) -> None:
-        run = self.display.counts
+        run = self.flights.counts
         self.say(
             f"{count(run.cycles, 'cycle')} in {duration(self.seconds)}: {count(run.answered, 'page')}, "
             f"{size(run.bytes)}; {run.failed:,} failed, {run.refused:,} refused, {run.not_reached:,} not reached; "
@@ -81,11 +142,3 @@ class Session:
         """Prints the commands to run next, one per line, so that each can be copied whole."""
         if not self.quiet:
             print("next: " + "\n      ".join(commands))
-
-
-async def watch_signals(stages: Stages, display: Display, task_status=trio.TASK_STATUS_IGNORED) -> None:
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        task_status.started()
-        async for _ in signals:
-            display.line("stopping: waiting for the stage in progress to end")
-            stages.stopping.set()

@@ -1,10 +1,11 @@
-"""Whose turn it is: pure decisions from the log and the manifests of generations."""
+"""What to do next: pure decisions from the log and the manifests of generations."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from contract.config import Blocks
-from contract.log import ABSORB, CRAWL
+from contract.log import ABSORB, CRAWL, GROW
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,12 @@ class BlockView:
 class Turn(NamedTuple):
     """The cycle to plan next."""
 
-    kind: str  # crawl or absorb
+    kind: str  # crawl, absorb or grow
     block: int
 
 
 class Sleep(NamedTuple):
-    """All that waits is due later."""
+    """All that waits in free blocks is due later."""
 
     until_ms: int
 
@@ -46,7 +47,7 @@ class Done(NamedTuple):
     blocked: bool  # there may be work in blocks that are not free
 
 
-def next_turn(views: list[BlockView], now_ms: int) -> Turn | Sleep | Done:
+def next_turn(views: Sequence[BlockView], now_ms: int) -> Turn | Sleep | Done:
     """The turn goes to the free block whose last turn is oldest, ties by number."""
     for view in sorted((view for view in views if view.free), key=lambda view: (view.last_turn, view.block)):
         if view.is_due(now_ms) and not (view.pending and view.was_abandoned):
@@ -59,7 +60,19 @@ def next_turn(views: list[BlockView], now_ms: int) -> Turn | Sleep | Done:
     return Done(blocked=any(not view.free for view in views))
 
 
-def must_grow(views: list[BlockView], bounds: Blocks) -> bool:
+def next_step(
+    views: Sequence[BlockView], now_ms: int, bounds: Blocks, block_to_split: int | None
+) -> Turn | Sleep | Done:
+    """As next_turn, but a split comes first. `block_to_split` is none where no split may be planned now.
+
+    So a block that is to be split gets no other turn before, and while it is in flight the other blocks continue.
+    """
+    if block_to_split is not None and views[block_to_split].free and must_grow(views, bounds):
+        return Turn(GROW, block_to_split)
+    return next_turn(views, now_ms)
+
+
+def must_grow(views: Sequence[BlockView], bounds: Blocks) -> bool:
     """Whether a block passed a bound. One that is mostly one domain does not count: no split can divide a domain."""
     return any(
         (view.known > bounds.urls_max and 2 * view.largest_domain_known <= view.known)

@@ -24,6 +24,8 @@ from synthweb.loopback import NETWORK, address_of, allow_descriptors, listen_on_
 LATENCY_MIN_MS, LATENCY_MAX_MS = 50.0, 2_000.0
 SERVERS_MAX = 1_000_000  # sixteen second octets of addresses
 SECOND_OCTET = 80
+PAGES = 3  # per server, besides the first
+LINKS = 10  # per page, at most
 HEAD_MAX_BYTES = 16_384
 ACCEPTS_A_TURN = 256
 NO_ROBOTS = b"HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nContent-Length: 0\r\n\r\n"
@@ -46,10 +48,24 @@ class Connection:
 
 
 class LatencyServers:
-    def __init__(self, servers: int, seed: int = 1, *, port: int = 0, note: Note | None = None, scale: float = 1.0):
-        """`note` is called once a request, before its answer is sent; `scale` shortens every latency, for tests."""
+    def __init__(
+        self,
+        servers: int,
+        seed: int = 1,
+        *,
+        port: int = 0,
+        note: Note | None = None,
+        scale: float = 1.0,
+        latencies_ms: tuple[float, float] = (LATENCY_MIN_MS, LATENCY_MAX_MS),
+        pages: int = PAGES,
+    ):
+        """`note` is called once a request, before its answer is sent; `scale` shortens every latency, for tests.
+
+        Links lead to so many `pages` per server, besides the first.
+        """
         rng = Random(f"latency/{seed}")
-        self._latencies_s = [draw_latency_ms(rng) * scale / 1000 for _ in range(servers)]
+        self._latencies_s = [draw_latency_ms(rng, *latencies_ms) * scale / 1000 for _ in range(servers)]
+        self._pages = pages
         self._addresses = [address_of(number, SECOND_OCTET) for number in range(servers)]
         self._numbers = {address: number for number, address in enumerate(self._addresses)}
         self._note = note or (lambda *_: None)
@@ -149,7 +165,9 @@ class LatencyServers:
                 continue  # hung up while it waited
             started_s, head = connection.asked.popleft()
             target, host, agent, closes = read_head(head)
-            status, answer = (404, NO_ROBOTS) if target == "/robots.txt" else (200, page_of(connection.number))
+            status, answer = (
+                (404, NO_ROBOTS) if target == "/robots.txt" else (200, page_of(connection.number, target, self._pages))
+            )
             self.requests += 1
             self._note(started_s * 1000, now_s * 1000, connection.address, host, target, status, agent)
             try:
@@ -166,9 +184,9 @@ class LatencyServers:
         connection.socket.close()
 
 
-def draw_latency_ms(rng: Random) -> float:
+def draw_latency_ms(rng: Random, min_ms: float = LATENCY_MIN_MS, max_ms: float = LATENCY_MAX_MS) -> float:
     """Log-uniform: as many servers between 50 and 100 ms as between 1 and 2 s."""
-    return exp(rng.uniform(log(LATENCY_MIN_MS), log(LATENCY_MAX_MS)))
+    return exp(rng.uniform(log(min_ms), log(max_ms)))
 
 
 def name_of(number: int) -> str:
@@ -176,12 +194,13 @@ def name_of(number: int) -> str:
     return f"latency-{number:05}.test"
 
 
-def page_of(number: int) -> bytes:
+def page_of(number: int, target: str, pages: int) -> bytes:
+    """A small page. Page n, at /n, has links to pages 10n + 1 to 10n + 10, so that there is one way to each."""
     name = name_of(number)
-    body = (
-        f"<!doctype html><title>{name}</title><h1>{name}</h1>{FILLER}<a href=/1>1"
-        f"</a> <a href=/2>2</a> <a href=/3>3</a>\n"
-    )
+    page = int(target[1:8]) if target[1:8].isdecimal() else 0
+    first = LINKS * page + 1
+    links = " ".join(f"<a href=/{child}>{child}</a>" for child in range(first, min(first + LINKS, pages + 1)))
+    body = f"<!doctype html><title>{name}</title><h1>{name}</h1>{FILLER}{links}\n"
     return (
         f"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {len(body)}\r\n\r\n{body}"
     ).encode("ascii")

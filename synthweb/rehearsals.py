@@ -9,7 +9,7 @@ from pathlib import Path
 
 from synthweb.ending import held_signals, wait_for_end
 from synthweb.hostile import HostileServer, Visit
-from synthweb.latency import SERVERS_MAX, LatencyServers
+from synthweb.latency import LATENCY_MAX_MS, LATENCY_MIN_MS, PAGES, SERVERS_MAX, LatencyServers
 from synthweb.manners import MANNERS
 from synthweb.names import NameServer, read_hosts
 from synthweb.record import monotonic_ms, remove_ready, replace_text, write_hosts
@@ -49,11 +49,12 @@ Manners, at http://NAME.hostile.test:PORT/NAME (robots: at /robots.txt of that h
 LATENCY_MANUAL = """Serves thousands of servers on loopback, each with a latency of its own, in one cheap process.
 
     python -m synthweb latency --state DIR [--servers 5000] [--seed 1] [--port 0] [--until-eof]
+                               [--latency-min-ms 50] [--latency-max-ms 2000] [--pages 3]
 
 Server n is latency-n.test, with an address of its own in 127/8; all are on one port. Each answers any target with a \
 small
-page, and robots.txt with 404, after its latency, which is drawn from the seed (log-uniform between 50 and 2,000 ms).
-Connections are kept. It keeps in DIR:
+page, and robots.txt with 404, after its latency, which is drawn from the seed (log-uniform between the two bounds).
+From its page / links lead to /1, /2 and so on, as many as --pages says. Connections are kept. It keeps in DIR:
   hosts         address and name of each server
   ready.json    port, pid, seed, latencies_ms (of each name); there exactly while it listens
   access.jsonl  as `serve` writes it, but in pieces of 64 KB: whole only once it has ended
@@ -83,6 +84,9 @@ def add_commands(commands) -> None:
     latency.add_argument("--state", type=Path, required=True)
     latency.add_argument("--servers", type=whole(1, SERVERS_MAX), default=5_000)
     latency.add_argument("--seed", type=int, default=1)
+    latency.add_argument("--latency-min-ms", type=whole(1, 600_000), default=LATENCY_MIN_MS)
+    latency.add_argument("--latency-max-ms", type=whole(1, 600_000), default=LATENCY_MAX_MS)
+    latency.add_argument("--pages", type=whole(0, 1_000_000), default=PAGES)
     for command in (names, hostile, latency):
         command.add_argument("--port", type=whole(0, 65_535), default=0)
         command.add_argument("--until-eof", action="store_true")
@@ -201,7 +205,14 @@ def serve_latency(options: argparse.Namespace) -> int:
             record.write(json.dumps(line) + "\n")
 
         try:
-            servers = LatencyServers(options.servers, options.seed, port=options.port, note=note)
+            servers = LatencyServers(
+                options.servers,
+                options.seed,
+                port=options.port,
+                note=note,
+                latencies_ms=(options.latency_min_ms, options.latency_max_ms),
+                pages=options.pages,
+            )
         except OSError as error:
             return tell(f"cannot serve: {error}", EXIT_TRY_LATER)
         with servers:

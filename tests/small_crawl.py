@@ -11,7 +11,7 @@ from contract import names
 from contract.config import Config
 from contract.crawl_folder import CrawlFolder, create, open_folder
 from contract.generation import open_generation
-from contract.log import ABSORB, GROW, commit
+from contract.log import ABSORB, GROW, History, commit, replay
 from contract.plan import Plan, VerifierPlan, write_plan
 from contract.tables import ANSWERED, COLLECTED, CYCLE_SERVERS, EXTRACTED, FAILURES, LINKS, METADATA, URL_LIST
 from contract.url import server_of
@@ -194,6 +194,9 @@ class SmallCrawl:
 
     def delete(self, keep: int = 0) -> None:
         delete_superseded(self.crawl_state, keep)
+
+    def history(self) -> History:
+        return replay(self.crawl.path, self.crawl.blocks_first)
 
     def rows(self) -> dict[str, dict]:
         """Every known URL with its columns, over all blocks."""

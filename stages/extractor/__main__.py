@@ -51,7 +51,14 @@ from contract.errors import BadInput, Usage
 from contract.log import CRAWL, KINDS
 from contract.plan import Plan, read_plan
 from contract.scope.rules import year_of
-from contract.stage import Progress, describe_inputs, expect_ours, live_with_supervisor, open_inputs
+from contract.stage import (
+    Progress,
+    describe_inputs,
+    expect_ours,
+    live_with_supervisor,
+    open_inputs,
+    read_input_manifest,
+)
 from contract.tables import CYCLE_SERVERS, DISTINCT, TAKEN, URL_LIST
 from contract.units import count
 from contract.url import Keys
@@ -62,6 +69,7 @@ from stages.extractor.extraction import Extraction
 from stages.extractor.page_files import PageFile, files_below, files_of_cycle
 from stages.extractor.reading import Reading
 from stages.extractor.workers import Workers
+from storage.compiled import is_loaded
 from storage.errors import Damaged
 from storage.publish import describe, is_published, publishing
 from storage.tables import read_table, write_table
@@ -137,7 +145,7 @@ def extract_cycle(crawl: CrawlFolder, plan: Plan, out: Path | None) -> None:
     while extraction is None:
         extraction = extract_whole(
             whole,
-            Extraction(plan.config, keys, depths, servers, taken),
+            Extraction(plan.config, keys, depths, servers, taken, count_fetched(fetcher)),
             partial(Reading, plan.config, keys, depths, year),
             drop,
             plan.config.extractor,
@@ -152,6 +160,13 @@ def extract_cycle(crawl: CrawlFolder, plan: Plan, out: Path | None) -> None:
             "inputs": describe_inputs(scheduler, crawl.path) | describe_inputs(fetcher, crawl.path),
         },
     )
+
+
+def count_fetched(fetcher: Path) -> int | None:
+    """How many URLs of the list the fetcher reached; none where its manifest does not say."""
+    counts = read_input_manifest(fetcher).get("counts")
+    numbers = [counts.get(name) for name in ("listed", "not_reached")] if isinstance(counts, dict) else [None]
+    return numbers[0] - numbers[1] if all(type(number) is int for number in numbers) else None
 
 
 def is_whole(file: PageFile, drop: Drop) -> bool:
@@ -187,7 +202,7 @@ def take_files(
         if progress.is_due():
             progress.report(**extraction.figures)
 
-    if sum(file.size_bytes for file in files) >= limits.scan_from_bytes:
+    if is_loaded() or sum(file.size_bytes for file in files) >= limits.scan_from_bytes:
         load_scan()
     workers = Workers(limits, make_reading, say, report)
     by_name = {file.name: file for file in files}

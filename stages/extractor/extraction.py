@@ -29,6 +29,7 @@ class Extraction:
     """`listed` holds the depth of each URL of the list; without a list every URL counts as listed, at depth 0.
 
     `taken` holds the columns TAKEN of the list by URL, where they are not 0: what a page gives to its targets.
+    `fetched` is how many URLs of the list the fetcher reached, for the progress line.
     """
 
     def __init__(
@@ -38,7 +39,9 @@ class Extraction:
         listed: dict[str, int] | None,
         servers: pa.Table | None,
         taken: dict[str, tuple[int, ...]] | None = None,
+        fetched: int | None = None,
     ):
+        self._fetched = fetched
         self._keeps_targets = config.extractor.keep_links == "all"
         self._keys = keys
         self._listed = listed
@@ -148,6 +151,8 @@ class Extraction:
     def figures(self) -> dict[str, int]:
         """The figures of the progress line."""
         figures = {"pages": len(self._ended), "bytes": self._counts["bytes_decoded"]}
+        if self._fetched is not None:
+            return {**figures, "fetched": self._fetched}
         return figures if self._listed is None else {**figures, "listed": len(self._listed)}
 
     def tables(self) -> dict[str, pa.Table]:

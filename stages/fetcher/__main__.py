@@ -41,11 +41,11 @@ from contract.config import Fetcher, require_contact
 from contract.errors import Usage
 from contract.log import CRAWL, KINDS
 from contract.plan import read_plan
-from contract.stage import describe_inputs, expect_ours, live_with_supervisor, open_inputs
+from contract.stage import describe_inputs, expect_ours, fetchers_at_once, live_with_supervisor, open_inputs
 from stages.fetcher import dictionary
 from stages.fetcher.fetch_task import FetchTask
 from stages.fetcher.pre_refusals import refuse_before
-from stages.fetcher.processes import fetch
+from stages.fetcher.processes import fetch, settings_among
 from stages.fetcher.slots import FileSlots
 from stages.fetcher.standalone import fetch_standalone
 from stages.fetcher.stopping import say
@@ -98,7 +98,7 @@ def fetch_cycle(arguments) -> int:
             folder,
             urls,
             read_known_servers(inputs, plan.now_ms),
-            plan.config.fetcher,
+            settings_among(plan.config.fetcher, fetchers_at_once()),
             refuse_before(urls, plan.config.scope, keys),
             f"{crawl.crawl_id}/{plan.cycle:08d}",
             FileSlots(crawl.path / names.SLOTS),

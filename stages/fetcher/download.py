@@ -271,13 +271,21 @@ class Download:
             self.outcomes.end_retries(self._clock.now_ms())
 
     def _report(self) -> None:
-        counts = self.outcomes.counts.as_dict()
+        now_ms = self._clock.now_ms()
+        counts, transfers = self.outcomes.counts.as_dict(), len(self._flow)
+        next_at_ms = self._politeness.next_at()
         self._progress.report(
-            pages=counts["answered"],
-            bytes=counts["bytes"],
-            servers=len(self._flow),
-            waiting=counts["not_reached"],
-            errors=dict(self.outcomes.counts.errors),
             listed=counts["listed"],
-            outage_s=self._outage.present_ms(self._clock.now_ms()) // 1000,
+            pages=counts["answered"],
+            failed=counts["failed"],
+            refused=counts["refused"],
+            waiting=counts["not_reached"],
+            bytes=counts["bytes"],
+            transfers=transfers,
+            lookups=self._admission.pending,
+            hosts=self._politeness.waiting + self._admission.pending + transfers,
+            next_ms=0 if next_at_ms is None else max(0, next_at_ms - now_ms),
+            left_s=max(0, self._ends_at_ms + self._outage.lasted_ms(now_ms) - now_ms) // 1000,
+            errors=dict(self.outcomes.counts.errors),
+            outage_s=self._outage.present_ms(now_ms) // 1000,
         )

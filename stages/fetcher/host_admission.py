@@ -35,6 +35,11 @@ class HostAdmission:
     def is_over(self) -> bool:
         return not self._waiting and not self._queries
 
+    @property
+    def pending(self) -> int:
+        """Hosts that wait to be looked up, or are being looked up."""
+        return len(self._waiting) + self._queries
+
     def add(self, host: HostWork) -> None:
         """Takes a host that has something to ask, unless it is active already."""
         if not host.is_active:

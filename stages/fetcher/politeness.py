@@ -19,7 +19,7 @@ from itertools import count
 
 from contract.config import Fetcher
 from contract.pause import DOMAIN, longest_address_pause_ms, pauses_after, rested_at_ms
-from stages.fetcher.slots import clamp, slot_of
+from stages.fetcher.slots import ASKED, clamp, slot_of
 
 BUSY_ELSEWHERE_MS = 100  # until an address that another process is asking is looked at again
 
@@ -68,10 +68,14 @@ class Politeness:
         self._config = config
         self._longest_ms = longest_address_pause_ms(config)
         self._addresses: dict[bytes, Rest] = {}
-        self._written: dict[int, int] = {}  # slot -> the moment that we wrote there ourselves
+        self._least_ms = pauses_after(config, 0, 0).address_ms
+        self._written: dict[int, int] = {}  # slot -> what we wrote there ourselves: a moment, or ASKED
+        self._before: dict[int, int] = {}  # slot -> the moment that was there before the request that we make
+        self._foreign: dict[int, tuple[int, int]] = {}  # slot -> what others wrote there, and the moment that counts
         self._domains: dict[str, Rest] = {}
         self._heap: list[tuple[int, int, Host]] = []
         self._order = count()  # of hosts that are due at the same moment
+        self.waiting = 0  # hosts with something to ask that are not being asked
 
     def admit(self, host: Host, network: bytes, domain: str, now_ms: int) -> None:
         """Adds a host that has something to ask, at the network of its address."""
@@ -80,6 +84,7 @@ class Politeness:
             address = self._addresses[network] = Rest(slot_of(network))
         shared = (self._domains.setdefault(domain, Rest()),) if DOMAIN in self._config.delay_scope else ()
         host.rests = (host.rest, address, *shared)
+        self.waiting += 1
         self._push(host, now_ms)
 
     def next_at(self) -> int | None:
@@ -112,16 +117,26 @@ class Politeness:
         host.sent_by = None
         for rest in host.rests:
             rest.is_busy = True
+        self.waiting -= 1
         return True
 
     def _find_held(self, address: Rest, now_ms: int) -> Rest | None:
         """Locks an address against other processes; returns it where one of them asks it, or did since we looked."""
-        if not self._slots.hold(address.slot):
+        slot = address.slot
+        if not self._slots.hold(slot):
             address.ready_at_ms = now_ms + BUSY_ELSEWHERE_MS
             return address
-        if self._ready_at(address, now_ms) > now_ms:
-            self._slots.release(address.slot, None)
+        stored_ms, is_ours = self._slots[slot], self._written.get(slot) == ASKED
+        if stored_ms == ASKED and not is_ours:  # a process died; its request may have ended only now
+            address.ready_at_ms = self._written[slot] = rested_at_ms(now_ms, self._least_ms)
+            self._slots.release(slot, address.ready_at_ms)
             return address
+        if self._ready_at(address, now_ms) > now_ms:
+            self._slots.release(slot, None)
+            return address
+        if not is_ours:  # else an address that shares the slot is being asked
+            self._before[slot], self._written[slot] = stored_ms, ASKED
+            self._slots.begin(slot)
         return None
 
     def _wait_for(self, host: Host, rest: Rest, now_ms: int) -> None:
@@ -157,7 +172,9 @@ class Politeness:
 
     def leave(self, host: Host, now_ms: int, has_more: bool) -> None:
         """Gives back a host that was not asked after all."""
-        self._slots.release(host.address_rest.slot, None)
+        slot = host.address_rest.slot
+        before_ms = self._written[slot] = self._before.get(slot, 0)
+        self._slots.release(slot, before_ms)
         self._give_back(host, now_ms, has_more)
 
     def _give_back(self, host: Host, now_ms: int, has_more: bool) -> None:
@@ -166,15 +183,27 @@ class Politeness:
         for rest in host.rests:
             self._send_first(rest, now_ms)
         if has_more:  # behind those that waited
+            self.waiting += 1
             self._push(host, now_ms)
 
     def _ready_at(self, rest: Rest, now_ms: int) -> int:
         if rest.slot < 0:
             return rest.ready_at_ms
         stored_ms = self._slots[rest.slot]
-        if stored_ms == self._written.get(rest.slot):  # by ourselves, for this address or for one that shares its slot
+        # Written by ourselves, for this address or for one that shares its slot; or another's lock decides.
+        if stored_ms in (self._written.get(rest.slot), ASKED):
             return rest.ready_at_ms
-        return max(rest.ready_at_ms, clamp(stored_ms, now_ms, self._longest_ms))
+        return max(rest.ready_at_ms, self._believe(rest.slot, stored_ms, now_ms))
+
+    def _believe(self, slot: int, stored_ms: int, now_ms: int) -> int:
+        """A moment that another process wrote. One that is too late, by a clock that was set back since, counts from
+        when it was first seen: it would stay ahead of us for ever.
+        """
+        seen_ms, believed_ms = self._foreign.get(slot, (None, 0))
+        if seen_ms != stored_ms:
+            believed_ms = clamp(stored_ms, now_ms, self._longest_ms)
+            self._foreign[slot] = stored_ms, believed_ms
+        return believed_ms
 
     def _push(self, host: Host, now_ms: int) -> None:
         host.due_at_ms = max(self._ready_at(rest, now_ms) for rest in host.rests)

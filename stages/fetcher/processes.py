@@ -21,6 +21,7 @@ from contract import names
 from contract.command import run
 from contract.config import Fetcher
 from contract.errors import EX_CONFIG, EX_DATAERR, EX_TEMPFAIL, BadConfiguration, BadInput, ColetorError, TryLater
+from contract.pause import ADDRESS
 from contract.stage import PROGRESS_VARIABLE, Progress
 from contract.url import host_of, server_of
 from stages.fetcher.addresses import Gate
@@ -98,13 +99,24 @@ def say_hopeless(urls: list[str], suspects: Suspects) -> None:
         )
 
 
-def share_of(config: Fetcher, number: int) -> Fetcher:
-    """One process's part of the budgets that hold for all together; the first processes get the remainder."""
+def share_of(config: Fetcher, number: int, parts_count: int) -> Fetcher:
+    """One part of the budgets that hold for all parts together; the first ones get the remainder."""
     parts = {}
     for name in SHARED_BUDGETS:
-        whole, rest = divmod(getattr(config, name), config.processes)
+        whole, rest = divmod(getattr(config, name), parts_count)
         parts[name] = max(1, whole + (number < rest)) if getattr(config, name) else 0
     return replace(config, **parts)
+
+
+def settings_among(config: Fetcher, fetchers: int) -> Fetcher:
+    """The settings of one of several fetchers of a crawl: its share of the budgets, and pauses per address.
+
+    Fetchers know each other's requests by the address only, so among them the delay always holds there.
+    """
+    if fetchers == 1:
+        return config
+    scope = (*config.delay_scope, *({ADDRESS} - set(config.delay_scope)))
+    return replace(share_of(config, 0, fetchers), delay_scope=scope)
 
 
 def part_of(server: str, processes: int) -> int:
@@ -211,8 +223,7 @@ class Processes:
         else:
             self._figures[number] = report
             if self._progress.is_due():
-                longest_s = max(figures.get("outage_s", 0) for figures in self._figures.values())
-                self._progress.report(**add_up(self._figures.values()) | {"outage_s": longest_s})
+                self._progress.report(**join_figures(list(self._figures.values())))
 
     def _fork(self, number: int, work: Callable[[], Result]) -> Child:
         reports, report_to = os.pipe()
@@ -255,8 +266,8 @@ class Processes:
             replace(
                 self._task,
                 urls=[url for url in self._task.urls if servers[server_of(url)]],
-                config=share_of(self._task.config, number),
-                slots=FileSlots(self._slots_path, is_shared=True),
+                config=share_of(self._task.config, number, self._processes),
+                slots=FileSlots(self._slots_path),
                 part=Part(
                     number,
                     self._processes,
@@ -271,6 +282,16 @@ class Processes:
     def _end_with_parent(self) -> None:
         os.read(self._alive_read, 1)
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+def join_figures(reports: list[dict]) -> dict:
+    """The progress of all processes as one: the next request is the earliest, the time that is left the longest."""
+    total = add_up(reports)
+    for name, choose in (("outage_s", max), ("left_s", max), ("next_ms", min)):
+        # A process that has nothing left to ask says nothing about the next request.
+        known = [figures.get(name, 0) for figures in reports if name != "next_ms" or figures.get("hosts", 0)]
+        total[name] = choose(known, default=0)
+    return total
 
 
 def add_up(reports: Iterable[dict]) -> dict:

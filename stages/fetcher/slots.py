@@ -1,11 +1,13 @@
-"""When each address may be asked next: a table of 65,536 moments that outlasts cycles and processes.
+"""When each address may be asked next: a table of a million moments that outlasts cycles and processes.
 
 The file `slots` of a crawl folder is an array of little-endian u64, milliseconds since the epoch, indexed by a hash of
 the address (IPv6 by its /64, which is one customer). Two addresses that share a slot only slow each other down, by one
 delay at most. A lost or damaged file costs at most one delay too few, because readers clamp every value.
 
-While more than one fetcher process may run, each holds a lock on the slot's bytes during a request. The lock belongs to
-the open file (OFD, fcntl(2)): no process waits for one, and the kernel frees those of dead processes.
+Several fetchers of one crawl, and several processes of one fetcher, may run at the same time. So each holds a lock on
+the slot's bytes during a request. The lock belongs to the open file (OFD, fcntl(2)): no process waits for one, and the
+kernel frees those of dead processes. Meanwhile the slot holds ASKED instead of a moment. Who finds that in a slot that
+nobody holds knows that a process died during a request, which may have ended only now.
 """
 
 import fcntl
@@ -20,9 +22,10 @@ import xxhash
 
 from storage.errors import naming
 
-SLOTS = 1 << 16
+SLOTS = 1 << 20  # so many that two of some thousand addresses in flight seldom share one
 _MOMENT = struct.Struct("<Q")
 FILE_BYTES = SLOTS * _MOMENT.size
+ASKED = (1 << 64) - 1  # in place of a moment: the address is being asked
 IPV6_NETWORK_BYTES = 8  # of 16: the /64
 F_OFD_SETLK = 37  # Linux; the module fcntl has no name for it before Python 3.12's builds
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock on 64-bit Linux: type, whence, start, length, pid
@@ -56,6 +59,9 @@ class MemorySlots:
     def hold(self, slot: int) -> bool:
         return True
 
+    def begin(self, slot: int) -> None:
+        self._moments[slot] = ASKED
+
     def release(self, slot: int, ready_at_ms: int | None) -> None:
         """Ends a hold; the moment is written unless nothing was asked."""
         if ready_at_ms is not None:
@@ -68,9 +74,8 @@ class MemorySlots:
 class FileSlots:
     """The table in a file, shared through the page cache; created, or brought to its size, if needed."""
 
-    def __init__(self, path: Path, *, is_shared: bool = False):
+    def __init__(self, path: Path):
         self.path = path
-        self._is_shared = is_shared
         self._users: Counter[int] = Counter()  # of our own locks: addresses that share a slot share its lock
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -89,21 +94,23 @@ class FileSlots:
 
     def hold(self, slot: int) -> bool:
         """Whether no other process is asking the address; true until release()."""
-        if self._is_shared:
-            if not self._users[slot] and not self._lock(slot, fcntl.F_WRLCK):
-                return False
-            self._users[slot] += 1
+        if not self._users[slot] and not self._lock(slot, fcntl.F_WRLCK):
+            return False
+        self._users[slot] += 1
         return True
+
+    def begin(self, slot: int) -> None:
+        """A request begins; release() replaces what this writes, unless the process dies."""
+        _MOMENT.pack_into(self._map, slot * _MOMENT.size, ASKED)
 
     def release(self, slot: int, ready_at_ms: int | None) -> None:
         """Ends a hold; the moment is written unless nothing was asked."""
         if ready_at_ms is not None:
             _MOMENT.pack_into(self._map, slot * _MOMENT.size, ready_at_ms)
-        if self._is_shared:
-            self._users[slot] -= 1
-            if not self._users[slot]:
-                del self._users[slot]
-                self._lock(slot, fcntl.F_UNLCK)
+        self._users[slot] -= 1
+        if not self._users[slot]:
+            del self._users[slot]
+            self._lock(slot, fcntl.F_UNLCK)
 
     def _lock(self, slot: int, kind: int) -> bool:
         wanted = _FLOCK.pack(kind, os.SEEK_SET, slot * _MOMENT.size, _MOMENT.size, 0)

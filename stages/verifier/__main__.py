@@ -33,6 +33,7 @@ from contract.errors import BadInput, Usage
 from contract.generation import read_generation_manifest
 from contract.inbox import publish_taken
 from contract.log import KINDS, Entry, State, commit, replay
+from contract.log_summary import read_log
 from contract.plan import Plan, VerifierPlan, fix_verifier_plan, read_plan
 from contract.stage import expect_ours, live_with_supervisor
 from contract.units import count
@@ -77,7 +78,9 @@ def main() -> int | None:
             raise Usage(
                 f"cycle {plan.cycle} is of kind {plan.kind}: it has nothing to verify; --repair makes its table anew"
             )
-        log = replay(crawl.path, crawl.blocks_first)
+        log = read_log(crawl)
+        if arguments.out or arguments.repair or log.generation(plan.block) != plan.generation:
+            log = replay(crawl.path, crawl.blocks_first)  # it may need tables that live generations have absorbed
         if arguments.repair:
             return repair(crawl, plan, log)
         if arguments.out:
@@ -85,11 +88,11 @@ def main() -> int | None:
             print(json.dumps(work(crawl, arguments.out, plan, log, timing)[0], indent=1))
             write_times(timing, arguments.times)
             return None
-        if plan.cycle in log.cycles:
+        if log.is_closed(plan.cycle):
             print(f"{NAME}: cycle {plan.cycle} is committed already")
             return None
         report, fixed = work(crawl, crawl.path, plan, log, timing)
-        position = commit(crawl.path, entry_of(plan, fixed, log))
+        position = commit(crawl.path, entry_of(plan, fixed, log), log.length)
     timing.mark("commit")
     write_times(timing, arguments.times)
     print(f"{NAME}: cycle {plan.cycle} committed at {position}: " + json.dumps(report))

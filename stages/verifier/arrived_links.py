@@ -10,7 +10,6 @@ from contract.accumulators import ACCUMULATORS
 from contract.tables import ORDER
 from stages.verifier.server_table import ServerTable
 from storage.arrays import encode
-from storage.compiled import compiled
 from storage.pairs import find_pair, sort_pairs
 from storage.tables import column
 from storage.text_segments import take_lines
@@ -79,20 +78,17 @@ class Gathered:
 def gather(arrived: Arrived) -> Gathered:
     """Each URL once, in order."""
     order, domain, key = sort_pairs(arrived.join("domain_key"), arrived.join("url_key"))
-    starts = np.empty(len(order) + 1, np.int64)
-    starts = starts[: find_groups(domain, key, starts) + 1]
-    first = order[starts[:-1]]
-    depth = np.empty(len(first), np.uint8)
-    least_of_groups(arrived.join("depth"), order, starts, depth)
-
-    sums = {}
-    for accumulator in ACCUMULATORS:
-        if arrived.has_any(accumulator.name):
-            sums[accumulator.name] = np.zeros(len(first), np.uint64)
-            add_groups(arrived.join(accumulator.name), order, starts, sums[accumulator.name])
+    starts = find_groups(domain, key)
+    first = order[starts]
+    depth = np.minimum.reduceat(arrived.join("depth")[order], starts)
+    sums = {
+        accumulator.name: np.add.reduceat(arrived.join(accumulator.name)[order], starts, dtype=np.uint64)
+        for accumulator in ACCUMULATORS
+        if arrived.has_any(accumulator.name)
+    }
     links = Links(
-        domain_key=domain[starts[:-1]],
-        key=key[starts[:-1]],
+        domain_key=domain[starts],
+        key=key[starts],
         depth=depth,
         sums=sums,
         linked=first < arrived.linked_rows,
@@ -101,34 +97,11 @@ def gather(arrived: Arrived) -> Gathered:
     return Gathered(links, first, arrived)
 
 
-@compiled("u8[] u8[] i8[]")
-def find_groups(first, second, starts):
-    """Sets where each group of equal pairs starts, and the end; returns the number of groups."""
-    groups = 0
-    for row in range(len(first)):
-        if row == 0 or first[row] != first[row - 1] or second[row] != second[row - 1]:
-            starts[groups] = row
-            groups += 1
-    starts[groups] = len(first)
-    return groups
-
-
-@compiled("u1[] i4[] i8[] u1[]")
-def least_of_groups(values, order, starts, least):
-    for group in range(len(least)):
-        value = values[order[starts[group]]]
-        for row in range(starts[group] + 1, starts[group + 1]):
-            value = min(value, values[order[row]])
-        least[group] = value
-    return 0
-
-
-@compiled("T[] i4[] i8[] u8[]", of=("u1", "u2", "u4", "u8"))
-def add_groups(values, order, starts, sums):
-    for group in range(len(sums)):
-        for row in range(starts[group], starts[group + 1]):
-            sums[group] += np.uint64(values[order[row]])
-    return 0
+def find_groups(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """The row that each group of equal pairs begins at."""
+    begins = np.ones(len(first), bool)
+    begins[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
+    return np.flatnonzero(begins)
 
 
 def first_of_each(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -140,15 +113,8 @@ def first_of_each(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def find_firsts(numbers: np.ndarray, count: int) -> np.ndarray:
     """The first row that has each of the numbers below `count`, all of which occur."""
     first = np.empty(count, np.int64)
-    set_firsts(numbers, first)
+    first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)  # of repeated indexes, numpy keeps the last one
     return first
-
-
-@compiled("i4[] i8[]")
-def set_firsts(numbers, first):
-    for row in range(len(numbers) - 1, -1, -1):
-        first[numbers[row]] = row
-    return 0
 
 
 def slice_rows(table: pa.Table, low: int, high: int) -> pa.Table:

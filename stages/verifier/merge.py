@@ -21,7 +21,6 @@ from stages.verifier.harvest import (
 )
 from stages.verifier.server_table import ServerTable
 from storage.arrays import bound
-from storage.compiled import compiled
 from storage.errors import Damaged
 from storage.pairs import Runs, find_pairs, sort_pairs
 from storage.weave import Weave
@@ -130,23 +129,12 @@ def index_servers(match: Match, new_servers: np.ndarray, within: np.ndarray, ser
     domains = servers.domains
     new_rows = np.bincount(np.searchsorted(domains.first_server, new_servers, "right") - 1, minlength=len(domains.key))
     old_rows = np.diff(np.clip(domains.first_row, match.start, match.stop))
-    server_index = np.empty(len(within), np.int32)
-    wrong = number_servers(within, np.append(0, np.cumsum(old_rows + new_rows)), domains.first_server, server_index)
+    rows = old_rows + new_rows
+    wrong = np.count_nonzero(within >= np.repeat(np.diff(domains.first_server).astype(np.uint32), rows))
     if wrong:
         raise Damaged("server", f"expected numbers of the servers of each row's domain, found {wrong} others")
-    return server_index
-
-
-@compiled("u4[] i8[] i8[] i4[]")
-def number_servers(within, starts, first_server, server_index):
-    """Sets the index of each row's server, from its number within the domain; returns how many numbers are wrong."""
-    wrong = 0
-    for domain in range(len(first_server) - 1):
-        servers = first_server[domain + 1] - first_server[domain]
-        for row in range(starts[domain], starts[domain + 1]):
-            wrong += within[row] >= servers
-            server_index[row] = first_server[domain] + within[row]
-    return wrong
+    server_index = np.repeat(domains.first_server[:-1].astype(np.int32), rows)
+    return np.add(server_index, within, out=server_index, casting="unsafe")
 
 
 def add_up(values: np.ndarray, more: np.ndarray, dtype: str) -> np.ndarray:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from storage.compiled import compiled, find_byte, word_at
+from storage.compiled import compiled
 from storage.text_segments import data_of
 
 LEVELS_MAX = 255
 _SLASH, _QUESTION, _NEWLINE = b"/?\n"
 _HEAD_SLASHES = 2  # of 'http://', before the one that begins the path
 _WORD_BYTES = 8
+PLAIN_LOCATED, PLAIN_HASHED = 1 << 14, 1 << 12  # URLs that Python handles in the time of importing numba
 # Odd numbers without pattern: the fraction of the golden ratio, and splitmix64's second constant (Steele et al. 2014).
 GOLDEN = np.uint64(0x9E37_79B9_7F4A_7C15)
 _STIRRING = np.uint64(0x94D0_49BB_1331_11EB)
@@ -68,7 +69,7 @@ def hash_texts(data: np.ndarray, start: np.ndarray, end: np.ndarray, seed: int) 
     return hashes
 
 
-@compiled("u1[] i8[] i8[] i8[] i8[] i8[] i8[] i8[] u1[]")
+@compiled("u1[] i8[] i8[] -> i8[] i8[] i8[] i8[] i8[] u1[]", PLAIN_LOCATED)
 def locate(data, offsets, which, starts, ends, first_ends, second_ends, levels, with_query):
     for number in range(len(which)):
         begin, stop = offsets[which[number]], offsets[which[number] + 1]
@@ -93,21 +94,33 @@ def locate(data, offsets, which, starts, ends, first_ends, second_ends, levels, 
     return 0
 
 
-@compiled("u1[] i8[] i8[] u8[]")
+@compiled("u1[] i8[] i8[] -> u8[]", PLAIN_HASHED)
 def hash_each(data, start, end, hashes):
     """Replaces seeds by hashes; eight bytes per step."""
     for row in range(len(hashes)):
-        state = stir(np.uint64(end[row] - start[row]) * GOLDEN + hashes[row])
+        state = stir(np.uint64(end[row] - start[row]) * GOLDEN + np.uint64(hashes[row]))
         for at in range(start[row], end[row], _WORD_BYTES):
-            if at + _WORD_BYTES <= end[row]:
-                word = word_at(data, at)
-            else:
-                word = np.uint64(0)
-                for byte in range(end[row] - at):
-                    word |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
-            state = stir(state ^ word)
+            length = end[row] - at
+            state = stir(state ^ read_word(data, at, _WORD_BYTES if length >= _WORD_BYTES else length))
         hashes[row] = state
     return 0
+
+
+@compiled()
+def find_byte(data, at, stop, wanted):
+    """The first offset from `at` on that holds a byte, `stop` where none does."""
+    while at < stop and data[at] != wanted:
+        at += 1
+    return at
+
+
+@compiled()
+def read_word(data, at, length):
+    """Up to eight bytes as a number, the first one lowest; eight are one instruction."""
+    word = np.uint64(0)
+    for byte in range(length):
+        word |= np.uint64(data[np.uint64(at + byte)]) << np.uint64(8 * byte)
+    return word
 
 
 @compiled()

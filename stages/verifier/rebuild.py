@@ -19,7 +19,7 @@ from contract.blocks import interval
 from contract.crawl_folder import CrawlFolder, note_mended, set_aside
 from contract.errors import BadInput, Usage
 from contract.generation import is_whole, read_generation_manifest
-from contract.log import KINDS, Entry, State
+from contract.log import KINDS, Entry, History
 from contract.pending import absorber, entries_with_table
 from contract.plan import Plan, VerifierPlan, read_plan
 from contract.units import count
@@ -50,7 +50,7 @@ class Step:
     parent: tuple[int, int | None]  # block and generation that it began from
 
 
-def rebuild_block(crawl: CrawlFolder, log: State, block: int) -> str:
+def rebuild_block(crawl: CrawlFolder, log: History, block: int) -> str:
     """Makes the live generation of the block anew and replaces the files that fail their check; returns what it did."""
     if not 0 <= block < log.blocks:
         raise Usage(f"--rebuild {block}: expected a block, 0 to {log.blocks - 1}")
@@ -85,7 +85,7 @@ def rebuild_block(crawl: CrawlFolder, log: State, block: int) -> str:
     )
 
 
-def find_steps(crawl: Path, log: State, block: int) -> tuple[list[Step], tuple[int, int] | None]:
+def find_steps(crawl: Path, log: History, block: int) -> tuple[list[Step], tuple[int, int] | None]:
     """The turns to run, oldest first, and the whole generation to begin from; none where they begin at nothing."""
     steps: list[Step] = []
     generation: tuple[int, int | None] = (block, log.generation(block))
@@ -99,7 +99,7 @@ def find_steps(crawl: Path, log: State, block: int) -> tuple[list[Step], tuple[i
     return steps[::-1], None
 
 
-def require_tables(crawl: Path, log: State, step: Step) -> None:
+def require_tables(crawl: Path, log: History, step: Step) -> None:
     """BadInput that names the first table that was not kept, before any work begins."""
     cycle = crawl / names.cycle(step.entry.cycle)
     if not (cycle / names.PLAN).exists():
@@ -135,7 +135,7 @@ def require_stage(folder: Path, block: int, wanted: tuple[str, ...] = ()) -> Non
             )
 
 
-def absorbed(log: State, step: Step) -> list[Entry]:
+def absorbed(log: History, step: Step) -> list[Entry]:
     """The entries whose tables the turn took in."""
     if KINDS[step.entry.kind].splits:
         return []
@@ -180,7 +180,7 @@ def begin(crawl: Path, scratch: Path, start: tuple[int, int] | None) -> None:
             os.symlink(crawl.resolve() / names.TEXT / name, scratch / names.TEXT / name)
 
 
-def gather_inputs(crawl: Path, scratch: Path, log: State, step: Step, remade: set[int]) -> None:
+def gather_inputs(crawl: Path, scratch: Path, log: History, step: Step, remade: set[int]) -> None:
     """Links the tables that the turn reads; makes deleted or damaged AUX again, except that of turns that run here."""
     if KINDS[step.entry.kind].fetches:
         link(crawl, scratch, Path(names.cycle(step.entry.cycle)) / names.EXTRACTOR)
@@ -215,7 +215,7 @@ def make_aux(crawl: Path, scratch: Path, entry: Entry) -> None:
         manifest |= {"aux": found}
 
 
-def take_step(scratch: CrawlFolder, log: State, step: Step, plan: Plan) -> None:
+def take_step(scratch: CrawlFolder, log: History, step: Step, plan: Plan) -> None:
     """Runs the turn in the scratch folder, and removes there what no later turn reads."""
     entry = step.entry
     if KINDS[entry.kind].splits:

@@ -13,7 +13,6 @@ from contract.pause import believed_ready_at_all_ms, due_at_all_ms
 from contract.tables import COLLECTED_STATE, LAST_FAILURE, PRESCHEDULED, STATES, WAITING
 from contract.url import servers_of
 from storage.arrays import encode
-from storage.compiled import compiled
 from storage.errors import Damaged
 from storage.tables import column
 from storage.text_segments import NO_TEXT, data_of
@@ -114,7 +113,8 @@ class ServerTable:
         """Adds the rows of a piece: the index of the server of each, and its state."""
         if len(state) and state.max() >= len(STATES):
             raise Damaged("state", f"expected states below {len(STATES)}, found {state.max()}")
-        count_states(server_index, state, self.states)
+        both = server_index * len(STATES) + state
+        self.states += np.bincount(both, minlength=self.states.size).reshape(self.states.shape)
 
     def move(self, server_index: np.ndarray, before: int, after: int) -> None:
         """Counts one row of each of these servers (repeats allowed) in another state than before."""
@@ -128,13 +128,6 @@ class ServerTable:
             {field.name: pa.array(self.columns[field.name], field.type) for field in BLOCK_SERVERS},
             schema=BLOCK_SERVERS,
         )
-
-
-@compiled("i4[] u1[] i8[,]")
-def count_states(server_index, state, counts):
-    for row in range(len(server_index)):
-        counts[server_index[row], state[row]] += 1
-    return 0
 
 
 def judge(servers: dict[str, np.ndarray], now_ms: int, config: Config) -> None:

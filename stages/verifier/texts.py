@@ -13,7 +13,6 @@ import pyarrow as pa
 from contract import names
 from contract.generation import Generation
 from stages.verifier.merge import Match
-from storage.compiled import compiled
 from storage.errors import Damaged
 from storage.publish import ASIDE, describe, make_folder, sync_file, sync_folder
 from storage.tables import only_chunk
@@ -22,6 +21,7 @@ from storage.text_segments import LINES, NO_TEXT, Segment, SegmentWriter, read_b
 SEGMENTS_MAX = 16  # more would make reading a selection of rows a walk over many files
 # The smallest ones are folded, so that a text is rewritten a few times only, however large its block grows.
 FOLDED = SEGMENTS_MAX // 2
+COUNTED_AT_ONCE = 1 << 20  # rows: numpy makes eight bytes of each
 IN_USE_LEAST = 4  # a segment of which we use less than one part in so many is folded too: the rest may be unused
 
 
@@ -37,8 +37,7 @@ class Texts:
         self._path = out / names.TEXT / names.segment(cycle)
         self._cycle = cycle
         self._parent = parent
-        in_use = np.zeros(256, np.int64)
-        count_in_use(parent.rows["segment"], in_use)
+        in_use = count_in_use(parent.rows["segment"])
         if in_use[len(parent.texts) :].any():
             raise Damaged("segment", f"expected numbers of {len(parent.texts)} segments of text, found others")
         self._folded = choose_folded(in_use, [about["texts"] for about in parent.texts.values()])
@@ -114,12 +113,12 @@ class Texts:
         return texts
 
 
-@compiled("u1[] i8[]")
-def count_in_use(segment, in_use):
-    """Counts the rows that use each segment."""
-    for number in segment:
-        in_use[number] += 1
-    return 0
+def count_in_use(segment: np.ndarray) -> np.ndarray:
+    """How many rows use each segment, by its number (u8)."""
+    in_use = np.zeros(256, np.int64)
+    for start in range(0, len(segment), COUNTED_AT_ONCE):
+        in_use += np.bincount(segment[start : start + COUNTED_AT_ONCE], minlength=256)
+    return in_use
 
 
 def choose_folded(in_use: np.ndarray, texts: list[int]) -> list[int]:

@@ -16,7 +16,7 @@ from contract.crawl_folder import CrawlFolder
 from contract.generation import open_generation, read_generation_manifest
 from contract.log import KINDS, State
 from contract.plan import Plan, VerifierPlan
-from contract.stage import describe_inputs
+from contract.stage import Progress, describe_inputs
 from contract.tables import AUX, AUX_DISTINCT
 from stages.verifier.decisions import open_decisions
 from stages.verifier.harvest import Harvest, open_slices, read_answers, read_happened
@@ -59,6 +59,12 @@ def take_turn(
         "absorbed_to": fixed.absorb_to,
         "known_before": len(parent),
     }
+    progress = Progress(names.VERIFIER)
+
+    def report_piece(done: int, pieces: int) -> None:
+        if progress.is_due():
+            progress.report(pieces_done=done, pieces=pieces, known=len(parent))
+
     timing.mark("open")
     with publishing(cycle_folder, again=True) as manifest, ThreadPoolExecutor(1) as beside:
         aux = beside.submit(write_aux, cycle_folder / names.AUX, harvest) if folder else None
@@ -73,6 +79,7 @@ def take_turn(
             read_happened(harvest),
             read_answers(harvest, *block),
             timing,
+            report_piece,
         )
         with publishing(generation_folder, again=True) as generation_manifest:
             figures, texts = walk.write(generation_folder, out)

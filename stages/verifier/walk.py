@@ -6,6 +6,7 @@ and after all pieces: the table of servers, the best of the waiting URLs, and th
 """
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,7 @@ class Walk:
         happened: Happened,
         answers: Answers,
         timing: Timing,
+        on_piece: Callable[[int, int], None] = lambda done, pieces: None,
     ):
         self._crawl, self._plan, self._parent, self._harvest = crawl.path, plan, parent, harvest
         self._happened, self._answers, self._decisions = happened, answers, decisions
@@ -66,6 +68,7 @@ class Walk:
         self._sources = [*harvest.sources(), *slices]
         self._range: Range = tuple(key << KEY_BITS for key in interval(fixed.block, fixed.blocks))
         self._timing = timing
+        self._on_piece = on_piece  # called with how many pieces are merged, and how many there are
         self._read_ahead: list[Arrived] = []  # of a block that is one piece: its rows name the servers too
         self.counts: Counter[str] = Counter()
         self.refusals = Refusals(self._limits, parent.prefixes, crawl.hash_seed)
@@ -75,7 +78,11 @@ class Walk:
         run = self._timing.run
         before = (("read", self._cut_pieces), ("servers", self._merge_servers))
         pieces, block, new_robots = run(before, folder, out)
-        states = [run(PieceMerge(block, bounds).steps)[0] for bounds in pieces]
+        states = []
+        for bounds in pieces:
+            self._on_piece(len(states), len(pieces))
+            states.append(run(PieceMerge(block, bounds).steps)[0])
+        self._on_piece(len(pieces), len(pieces))
         after = (
             ("preschedule", self._preschedule),
             ("texts", self._close_texts),

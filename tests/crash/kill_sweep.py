@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
 
 import stages.verifier.__main__ as verifier
@@ -121,19 +122,18 @@ def open_live(crawl: Path) -> None:
 
 
 def arm(kill_at: int) -> None:
-    """Half of the kills come before the operation, half right after it."""
-    count = 0
+    """Half of the kills come before the operation, half right after it. Several threads may sync at the same time."""
+    numbers = count(1)
 
     def wrap(operation):
         def counted(*arguments, **more):
-            nonlocal count
-            count += 1
-            if count == kill_at and kill_at % 2:
+            number = next(numbers)
+            if number == kill_at and kill_at % 2:
                 os.kill(os.getpid(), signal.SIGKILL)
             try:
                 return operation(*arguments, **more)
             finally:
-                if count == kill_at:
+                if number == kill_at:
                     os.kill(os.getpid(), signal.SIGKILL)
 
         return counted

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from contract import config_file as configuration
+from contract import names
 from contract.crawl_folder import create
 from supervise.demo import SETTINGS
 from supervise.seed import leave
@@ -58,7 +59,9 @@ def main() -> None:
         subprocess.run([ROOT / "bin/crawl", "--crawl", GOLDEN, "--cycles", str(CYCLES)], check=True)
         web.stdin.close()
         web.wait()
-    (GOLDEN / "lock").unlink()
+    for name in (names.LOCK, names.LIVE, names.MESSAGES, names.LOG_SUMMARY, names.SLOTS):  # of a run, not of the crawl
+        (GOLDEN / name).unlink()
+    shutil.rmtree(GOLDEN / names.JOURNAL)
     write_shown()
 
 

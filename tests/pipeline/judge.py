@@ -77,8 +77,11 @@ def asked_twice(record: list[dict]) -> Counter:
     return Counter({url: number for url, number in answers.items() if number > 1})
 
 
-def assert_one_at_a_time(record: list[dict], delay_ms: float) -> None:
-    """Per host and per address, each request begins at least the delay after the one before it ended."""
+def assert_one_at_a_time(record: list[dict], delay_ms: float, slack_ms: float = OVERLAP_MS) -> None:
+    """Per host and per address, each request begins at least the delay after the one before it ended.
+
+    The web notes an end after it has sent the answer; on a busy machine it may come to that some milliseconds later.
+    """
     for name in ("host", "address"):
         groups = defaultdict(list)
         for line in record:
@@ -86,4 +89,4 @@ def assert_one_at_a_time(record: list[dict], delay_ms: float) -> None:
         for group, spans in groups.items():
             spans.sort()
             for (_, ended), (started, _) in zip(spans, spans[1:]):
-                assert started - ended >= delay_ms - OVERLAP_MS, f"{name} {group}: {started - ended:.1f} ms apart"
+                assert started - ended >= delay_ms - slack_ms, f"{name} {group}: {started - ended:.1f} ms apart"

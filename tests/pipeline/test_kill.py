@@ -1,99 +1,70 @@
-"""kill -9 at random moments, of the supervisor or of a stage, and the crawl goes on: nothing lost, nothing twice."""
+"""Kills and stops at random moments, of any process of a run with several cycles in flight: nothing lost or doubled."""
 
-import os
 import random
 import signal
-import subprocess
-import time
 
-import psutil
 import pytest
 
-from contract.crawl_folder import create
-from supervise.demo import SETTINGS
-from supervise.seed import leave
-from synthweb import Web
-from tests.pipeline.judge import ROOT, access_record, asked_twice, assert_obedient, assert_truth
+from tests.pipeline.struck import (
+    RUNS_MAX,
+    STAGE,
+    SUPERVISOR,
+    WARM,
+    WEB_SEED,
+    WEB_SERVERS,
+    WORKER,
+    Struck,
+    find,
+    has_ended,
+    strike,
+    wait_for,
+)
+from tests.sampling import sampling
 
-WEB_SEED, WEB_SERVERS = 4, 40
-KILLS = 25
-SYNC_EVERY_PAGES = 5
-TRANSFERS_MAX = 20
-WITHIN_S = 900  # reached only where it does not end
+KILLS = 6 if sampling.is_complete else 4
+MOMENTS_S = (0.0, 0.6)  # after the victim, and a second cycle in flight, were seen
+VICTIMS = {
+    "supervisor": [(SUPERVISOR, "")],
+    "supervisor, by SIGTERM": [(SUPERVISOR, "")],
+    "warm process": [(WARM, "")],
+    "stage or extractor worker": [(STAGE, ""), (WORKER, "")],
+    "any": [(SUPERVISOR, ""), (WARM, ""), (STAGE, ""), (STAGE, "fetcher"), (WORKER, "")],
+}
 
 
 @pytest.fixture
-def web(synthetic_web):
-    return synthetic_web(WEB_SEED, WEB_SERVERS)
+def crawl(tmp_path, synthetic_web) -> Struck:
+    return Struck(tmp_path, *synthetic_web(WEB_SEED, WEB_SERVERS))
 
 
-@pytest.mark.long
-def test_killed_at_random_moments_nothing_is_lost_or_doubled(tmp_path, web):
-    state, port = web
-    crawl, settings = tmp_path / "crawl", tmp_path / "pipeline.toml"
-    settings.write_text(SETTINGS.format(hosts=state / "hosts"))
-    create(crawl, 2)
-    leave(crawl, Web(WEB_SEED, WEB_SERVERS, port).seeds())
-    command = [
-        ROOT / "bin/crawl",
-        "--crawl",
-        crawl,
-        "--config",
-        settings,
-        "--until-done",
-        "--set",
-        f"fetcher.sync_every_pages={SYNC_EVERY_PAGES}",
-        "--set",
-        f"fetcher.transfers_max={TRANSFERS_MAX}",
-        "--set",
-        "blocks.servers_max=20",
-        "--set",
-        "supervisor.retry_wait_s=0.05",
-        "--quiet",
-    ]
-    random_moments = random.Random(20261116)
-    kills, deadline = 0, time.monotonic() + WITHIN_S
-    process = None
-    while process is None or process.returncode != 0:
-        assert time.monotonic() < deadline, "the crawl does not come to its end"
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        while kills < KILLS and not has_ended(process, random_moments.uniform(0.2, 2.0)):
+@pytest.mark.parametrize("victims", VICTIMS)
+@pytest.mark.sampled(1)
+def test_killed_at_random_moments_nothing_is_lost_or_doubled(crawl, victims):
+    """The fetchers pause between requests, so that kills find pages that have arrived and are not synced."""
+    chance = random.Random(f"{sampling.seed} {victims}")
+    number = signal.SIGTERM if "SIGTERM" in victims else signal.SIGKILL
+    kills, is_over = 0, False
+    for _ in range(RUNS_MAX):
+        run, before = crawl.start(), kills
+        while kills < KILLS and strike_once(run, *chance.choice(VICTIMS[victims]), number, chance):
             kills += 1
-            kill_one(process.pid, random_moments)
-        _, errors = process.communicate()
-        assert process.returncode in (0, 75, -signal.SIGKILL), (
-            errors
-        )  # 75: an orphan holds the lock until it has ended itself
+            if number == signal.SIGTERM:
+                break  # a second one ends a run at once
+        code = run.wait()
+        assert code in (0, 75, -signal.SIGKILL), crawl.told()  # 75: an orphan holds the lock until it has ended
+        if is_over := code == 0 and (number == signal.SIGKILL or kills == before):
+            break
+    assert is_over, crawl.told()
     assert kills == KILLS, "the crawl ended before it was killed often enough"
-    truth = Web(WEB_SEED, WEB_SERVERS, port)
-    assert_truth(crawl, truth)
-    record = access_record(state, port)
-    assert_obedient(record, truth)
-    asked = asked_twice(record)
-    assert sum(number - 1 for number in asked.values()) <= kills * (SYNC_EVERY_PAGES + TRANSFERS_MAX), (
-        "more than what was not yet synced at a kill"
-    )
-    checked = subprocess.run([ROOT / "bin/check", "--crawl", crawl], capture_output=True, text=True)
-    assert checked.returncode == 0, checked.stdout
-    leftovers = list(crawl.rglob(".aside-*"))
-    assert not leftovers
+    crawl.judge(kills)
 
 
-def has_ended(process: subprocess.Popen, within_s: float) -> bool:
-    try:
-        process.wait(within_s)
-        return True
-    except subprocess.TimeoutExpired:
-        return False
-
-
-def kill_one(supervisor: int, random_moments: random.Random) -> None:
-    """Kills the supervisor or, every other time, the stage that it runs."""
-    stages = psutil.Process(supervisor).children()
-    if stages and random_moments.random() < 0.5:
-        try:
-            stages[0].kill()
-        except psutil.NoSuchProcess:
-            pass
-    else:
-        os.kill(supervisor, signal.SIGKILL)
+def strike_once(run, kind: str, stage: str, number: int, chance: random.Random) -> bool:
+    """Kills one process of a kind, a moment after several cycles were in flight; false where the run has ended."""
+    while wait_for(run, lambda: (len(find(run, STAGE)) > 1 or kind == WORKER) and find(run, kind, stage)):
+        if has_ended(run, chance.uniform(*MOMENTS_S) if kind != WORKER else 0.0):
+            break
+        victims = find(run, kind, stage)
+        if victims and strike(chance.choice(victims), number):
+            return True
+    return False

@@ -1,7 +1,8 @@
-"""Compiled loops of the verifier against plain Python, also at sizes where their longer steps are taken."""
+"""Loops of the verifier, compiled and plain, against simple Python, also at sizes where longer steps are taken."""
 
 import random
 
+import numba
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,22 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.tables import EXTRACTED
+from stages.extractor.documents.tag_scan import find_byte
 from stages.verifier.arrived_links import Arrived, find_firsts, first_of_each, gather
 from stages.verifier.paths import hash_texts, locate_paths
 from stages.verifier.texts import count_in_use
-from storage.compiled import compiled, find_byte
 from storage.pairs import Runs, find_pairs, sort_pairs
 from storage.text_segments import take_lines
 from storage.weave import Weave
+from tests.loop_ways import both_ways
 from tests.sampling import sampling
 
 quick = settings(max_examples=sampling.examples(150))
 few_keys = st.integers(0, 3) | st.integers(2**64 - 2, 2**64 - 1)
 
 
-@compiled("u1[] i8 i8 i8")
-def search_byte(data, at, stop, wanted):
-    return find_byte(data, at, stop, wanted)
+find_byte_by_machine_code = numba.njit(find_byte)  # tag_scan.py keeps it only as a part of its loop
 
 
 @quick
@@ -51,6 +51,7 @@ def test_new_rows_stand_before_theirs(old_rows, before, dtype):
         assert weave.join(old, 7).tolist() == weave.join(old, np.full(len(new), 7, dtype)).tolist()
 
 
+@both_ways
 @quick
 @given(
     st.lists(
@@ -63,24 +64,27 @@ def test_new_rows_stand_before_theirs(old_rows, before, dtype):
     ),
     st.data(),
 )
-def test_lines_of_some_texts(sources, data):
+def test_lines_of_some_texts(way, sources, data):
     arrays = [
         pa.array([text.encode() for text in texts], pa.binary()).cast(kind)[skipped:]
         for kind, texts, skipped in sources
     ]
     texts = [text for array in arrays for text in array.cast(pa.large_binary()).to_pylist()]
     which = data.draw(st.lists(st.integers(0, len(texts) - 1), max_size=20)) if texts else []
-    assert take_lines(arrays, np.array(which, np.int32)).to_pylist() == [texts[place] + b"\n" for place in which]
+    with way():
+        assert take_lines(arrays, np.array(which, np.int32)).to_pylist() == [texts[place] + b"\n" for place in which]
 
 
+@pytest.mark.parametrize("find", [find_byte_by_machine_code, np.errstate(over="ignore")(find_byte)])
 @quick
 @given(st.binary(max_size=40), st.integers(0, 45), st.integers(0, 255), st.integers(0, 40))
-def test_a_byte_is_found(text, at, wanted, stop):
+def test_a_byte_is_found(find, text, at, wanted, stop):
     stop = min(stop, len(text))
     found = text.find(bytes([wanted]), at, stop)
-    assert search_byte(np.frombuffer(text, np.uint8), at, stop, wanted) == (found if found >= 0 else max(stop, at))
+    assert find(np.frombuffer(text, np.uint8), at, stop, wanted) == (found if found >= 0 else max(stop, at))
 
 
+@both_ways
 @quick
 @given(
     st.lists(
@@ -88,7 +92,7 @@ def test_a_byte_is_found(text, at, wanted, stop):
     ),
     st.integers(0, 3),
 )
-def test_each_url_is_gathered_once(tables, foreign_rows):
+def test_each_url_is_gathered_once(way, tables, foreign_rows):
     def table(rows: list) -> pa.Table:
         rows = sorted(rows)
         columns = dict(zip(("domain_key", "url_key", "depth", "links_in"), zip(*rows))) if rows else {}
@@ -101,7 +105,8 @@ def test_each_url_is_gathered_once(tables, foreign_rows):
 
     foreign = [(domain, 5, 9, 0) for domain in range(foreign_rows)]
     rows = [row for part in tables for row in part]
-    gathered = gather(Arrived([table(part) for part in tables], table(foreign)))
+    with way():
+        gathered = gather(Arrived([table(part) for part in tables], table(foreign)))
     links = gathered.links
     want = {}
     for domain, key, depth, links_in in rows + foreign:
@@ -129,8 +134,9 @@ def test_firsts_of_values(values):
     assert find_firsts(np.empty(0, np.int32), 0).tolist() == []
 
 
+@both_ways
 @pytest.mark.parametrize("rows, runs", [(1, 1), (17, 3), (5_000, 1), (5_000, 7), (5_000, 5_000), (40_000, 64)])
-def test_long_columns_are_sorted_and_searched(rows, runs):
+def test_long_columns_are_sorted_and_searched(way, rows, runs):
     """Keys repeat; runs that rise, runs of one row, and one run."""
     draw = random.Random(rows + runs)
     pairs = [
@@ -140,7 +146,8 @@ def test_long_columns_are_sorted_and_searched(rows, runs):
     cuts = sorted(draw.sample(range(1, rows), min(runs, rows) - 1))
     pairs = [pair for low, high in zip([0, *cuts], [*cuts, rows]) for pair in sorted(pairs[low:high])]
     first, second = (np.array(column, np.uint64) for column in zip(*pairs))
-    order, majors, minors = sort_pairs(first.copy(), second.copy())
+    with way():
+        order, majors, minors = sort_pairs(first.copy(), second.copy())
     assert order.tolist() == sorted(range(rows), key=pairs.__getitem__)  # stable
     assert list(zip(majors.tolist(), minors.tolist())) == sorted(pairs)
     distinct = sorted(set(pairs))
@@ -152,33 +159,37 @@ def test_long_columns_are_sorted_and_searched(rows, runs):
         ]
     )
     for asked in (wanted, wanted[::-1], draw.sample(wanted, len(wanted))):
-        found = find_pairs(
-            *(np.array(column, np.uint64) for column in zip(*asked)),
-            *(np.array(column, np.uint64) for column in zip(*distinct)),
-        )
+        with way():
+            found = find_pairs(
+                *(np.array(column, np.uint64) for column in zip(*asked)),
+                *(np.array(column, np.uint64) for column in zip(*distinct)),
+            )
         assert found.tolist() == [place_of.get(pair, -1) for pair in asked]
 
 
-def test_nothing_is_found_in_nothing():
+@both_ways
+def test_nothing_is_found_in_nothing(way):
     nothing = np.empty(0, np.uint64)
-    place, there = Runs(nothing, np.zeros(1, np.int64), nothing).search(
-        np.array([0, 2**64 - 1], np.uint64), np.array([0, 0], np.uint64)
-    )
-    assert place.tolist() == [0, 0] and there.tolist() == [False, False]
-    assert [part.tolist() for part in sort_pairs(nothing, nothing)] == [[], [], []]
+    with way():
+        place, there = Runs(nothing, np.zeros(1, np.int64), nothing).search(
+            np.array([0, 2**64 - 1], np.uint64), np.array([0, 0], np.uint64)
+        )
+        assert place.tolist() == [0, 0] and there.tolist() == [False, False]
+        assert [part.tolist() for part in sort_pairs(nothing, nothing)] == [[], [], []]
 
 
 def test_rows_of_each_segment_are_counted():
-    counts = np.zeros(256, np.int64)
-    count_in_use(np.array([0, 255, 255, 3], np.uint8), counts)
+    counts = count_in_use(np.array([0, 255, 255, 3], np.uint8))
     assert counts[[0, 3, 255]].tolist() == [1, 1, 2] and counts.sum() == 4
 
 
-def test_hashes_stay_what_they_are():
+@both_ways
+def test_hashes_stay_what_they_are(way):
     """They stand in the tables of prefixes of crawls that go on."""
     texts = [b"", b"/", b"/artigo", b"/artigos/", b"/a/b/c/d/e/f/g/h?i=j", bytes(range(256))]
     ends = np.cumsum([len(text) for text in texts])
-    hashes = hash_texts(np.frombuffer(b"".join(texts), np.uint8), ends - [len(text) for text in texts], ends, 1)
+    with way():
+        hashes = hash_texts(np.frombuffer(b"".join(texts), np.uint8), ends - [len(text) for text in texts], ends, 1)
     assert hashes.tolist() == [
         0x94D049BA3A91829D,
         0x15693613F4CEA0BE,
@@ -189,6 +200,7 @@ def test_hashes_stay_what_they_are():
     ]
 
 
+@both_ways
 @pytest.mark.parametrize("ending", ["", "\n"])
 @pytest.mark.parametrize(
     "url, path, first, second, levels",
@@ -201,9 +213,10 @@ def test_hashes_stay_what_they_are():
         ("http://a.br/b/c/d?", "/b/c/d", "/b", "/b/c", 3),
     ],
 )
-def test_paths_are_located(url, path, first, second, levels, ending):
+def test_paths_are_located(url, path, first, second, levels, ending, way):
     urls = pa.array(["http://x.br/y/z" + ending, url + ending, "http://x.br/y/z" + ending])
-    found = locate_paths(urls, np.array([1]))
+    with way():
+        found = locate_paths(urls, np.array([1]))
     start, end = int(found.start[0]), int(found.end[0])
     text = found.data.tobytes().decode()
     assert (text[start:end], int(found.levels[0]), bool(found.with_query[0])) == (path, levels, "?" in url)

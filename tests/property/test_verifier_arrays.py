@@ -18,6 +18,7 @@ from stages.verifier.texts import FOLDED, SEGMENTS_MAX, choose_folded
 from storage.keyed_file import KeyedFile
 from storage.pairs import PAIR_END, Runs, find_pair, find_pairs, sort_pairs
 from storage.tables import ROW_GROUP_ROWS, column, write_table
+from tests.loop_ways import both_ways
 from tests.sampling import sampling
 
 END = 2**64 - 1
@@ -31,36 +32,42 @@ def columns_of(rows) -> tuple[np.ndarray, np.ndarray]:
     return tuple(np.array([row[place] for row in rows], np.uint64) for place in (0, 1))
 
 
+@both_ways
 @quick
 @given(st.lists(pairs, max_size=40))
-def test_pairs_are_sorted(rows):
+def test_pairs_are_sorted(way, rows):
     first, second = columns_of(rows)
-    order, majors, minors = sort_pairs(first, second)
+    with way():
+        order, majors, minors = sort_pairs(first, second)
     assert [rows[place] for place in order.tolist()] == sorted(rows) == list(zip(majors.tolist(), minors.tolist()))
 
 
+@both_ways
 @quick
 @given(st.sets(pairs, max_size=40), st.lists(pairs, max_size=20))
-def test_pairs_are_found(there, wanted):
+def test_pairs_are_found(way, there, wanted):
     rows = sorted(there)
     place_of = {pair: place for place, pair in enumerate(rows)}
-    found = find_pairs(*columns_of(wanted), *columns_of(rows))
+    with way():
+        found = find_pairs(*columns_of(wanted), *columns_of(rows))
     assert found.tolist() == [place_of.get(pair, -1) for pair in wanted]
     for first, second in wanted:
         assert find_pair(*columns_of(rows), first << 64 | second) == sum(pair < (first, second) for pair in rows)
     assert find_pair(*columns_of(rows), PAIR_END) == len(rows)
 
 
+@both_ways
 @quick
 @given(st.dictionaries(keys, st.sets(keys, max_size=12), max_size=6), st.lists(pairs, max_size=20), st.data())
-def test_runs_of_pairs_are_searched(runs, wanted, data):
+def test_runs_of_pairs_are_searched(way, runs, wanted, data):
     rows = [(first, second) for first in sorted(runs) for second in sorted(runs[first])]  # some runs are empty
     wanted += data.draw(st.lists(st.sampled_from(rows), max_size=20)) if rows else []
     wanted += [
         (first, second ^ 1) for first, second in wanted
     ]  # as they differ in the last bit alone, they begin alike
     starts = np.cumsum([0, *(len(runs[first]) for first in sorted(runs))])
-    place, there = Runs(np.array(sorted(runs), np.uint64), starts, columns_of(rows)[1]).search(*columns_of(wanted))
+    with way():
+        place, there = Runs(np.array(sorted(runs), np.uint64), starts, columns_of(rows)[1]).search(*columns_of(wanted))
     assert place.tolist() == [sum(row < pair for row in rows) for pair in wanted]
     assert there.tolist() == [pair in rows for pair in wanted]
 

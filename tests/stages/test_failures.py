@@ -13,9 +13,9 @@ from contract.generation import BLOCK_SERVERS, open_generation
 from contract.log import CRAWL
 from contract.tables import COLLECTED, CYCLE_SERVERS, FAILED, FAILURES, FAILURES_ORDER, REFUSED
 from contract.warc import MESSAGE_MAX_CHARACTERS, clean_message
+from examine.crawl_figures import join_failures
 from examine.cycle_books import check_failures
 from examine.findings import Findings
-from examine.status import join_failures
 from examine.why import describe, gather
 from stages.verifier.figures import REASONS_MAX, count_failures
 from storage.publish import read_manifest
@@ -198,9 +198,7 @@ def test_why_tells_the_cause_with_address_and_time(tmp_path):
     ended = "\n".join(describe(gather(crawl.crawl, "http://ended.test/", NOW_MS), crawl.crawl.path))
     assert "failed 9 times in a row and was given up with its URLs; its last failure: dns, 2027-01-15" in ended
     assert "          given up; last failure: dns" in ended and ended.count("there is no such name (NXDOMAIN)") == 2
-    (
-        crawl.crawl.path / names.cycle(crawl.crawl_state.log.entries[-1].cycle) / names.EXTRACTOR / names.FAILURES
-    ).unlink()
+    (crawl.crawl.path / names.cycle(crawl.history().entries[-1].cycle) / names.EXTRACTOR / names.FAILURES).unlink()
     assert "failed connection_refused, 1 request" in "\n".join(
         describe(gather(crawl.crawl, "http://failing.test/", NOW_MS), crawl.crawl.path)
     )

@@ -164,7 +164,7 @@ HOLDER = """
 import sys
 from pathlib import Path
 from stages.fetcher.slots import FileSlots
-slots = FileSlots(Path(sys.argv[1]), is_shared=True)
+slots = FileSlots(Path(sys.argv[1]))
 for line in sys.stdin:
     verb, slot, *moment = line.split()
     print(slots.hold(int(slot)) if verb == "hold" else slots.release(int(slot), int(moment[0])), flush=True)
@@ -196,7 +196,7 @@ class Holder:
 def test_two_processes_never_hold_one_slot_and_the_dead_hold_none(tmp_path):
     slot, other = (slot_of(network_of(ip_address(text))) for text in ("192.0.2.1", "192.0.2.2"))
     first, second = Holder(tmp_path / "slots"), Holder(tmp_path / "slots")
-    mine = FileSlots(tmp_path / "slots", is_shared=True)
+    mine = FileSlots(tmp_path / "slots")
     try:
         assert first.do("hold", slot) == "True" and second.do("hold", slot) == "False" and not mine.hold(slot)
         assert second.do("hold", other) == "True", "a lock is on its own slot only"

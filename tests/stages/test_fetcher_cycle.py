@@ -252,7 +252,11 @@ def test_progress_goes_to_the_supervisor_whose_end_is_ours(tmp_path, orphaned):
     with open(progress) as lines:
         last = json.loads(lines.readlines()[-1])
     assert last["stage"] == "fetcher" and last["listed"] == 4 and last["pages"] == (2 if orphaned else 4)
-    assert set(last) == {"stage", "pages", "bytes", "servers", "waiting", "errors", "listed", "outage_s"}
+    assert set(last) == {
+        *("stage", "listed", "pages", "failed", "refused", "waiting", "bytes", "transfers", "lookups", "hosts"),
+        *("next_ms", "left_s", "errors", "outage_s"),
+    }
+    assert last["waiting"] == (2 if orphaned else 0) and last["failed"] == last["refused"] == 0
     assert (cycle.out / names.MANIFEST).exists() is not orphaned
     if orphaned:
         assert sum(record.get(warc.FINAL) == warc.YES for record in records_in(cycle.out)) == 2

@@ -12,10 +12,10 @@ from contract.errors import BadConfiguration
 from contract.pause import rested_at_ms
 from stages.fetcher.addresses import Gate, is_global
 from stages.fetcher.hosts_file import read_hosts_file
-from stages.fetcher.politeness import Host, Politeness
+from stages.fetcher.politeness import BUSY_ELSEWHERE_MS, Host, Politeness
 from stages.fetcher.resolver import Resolver
 from stages.fetcher.server_queues import Known
-from stages.fetcher.slots import FILE_BYTES, FileSlots, MemorySlots, clamp, network_of, slot_of
+from stages.fetcher.slots import ASKED, FILE_BYTES, SLOTS, FileSlots, MemorySlots, clamp, network_of, slot_of
 from tests.fetcher_lab import NO_ROBOTS, RawServer, fetch, ok
 
 DELAY_MS = 1000
@@ -42,6 +42,30 @@ def test_one_request_at_a_time_and_a_pause_after_each():
     politeness.end(host, 500, 0, has_more=True)
     assert politeness.next_at() == 500 + DELAY_MS + 1
     assert politeness.take(500 + DELAY_MS) is None and politeness.take(501 + DELAY_MS) is host
+
+
+def test_an_address_that_a_killed_process_was_asking_rests_from_the_moment_that_this_is_found(tmp_path):
+    """Its request may have ended only then. While that process lives, its lock decides."""
+    dying, others = FileSlots(tmp_path / "slots"), [polite(FileSlots(tmp_path / "slots")) for _ in range(2)]
+    killed = polite(dying)
+    killed.admit(Host("a"), ADDRESSES[3], "d", 0)
+    for politeness in others:
+        politeness.admit(Host("b"), ADDRESSES[3], "e", 0)
+    assert killed.take(0) and others[0].take(0) is None
+    assert others[0].next_at() == BUSY_ELSEWHERE_MS
+    dying.close()
+    assert others[0].take(400) is None and others[0].next_at() == 400 + DELAY_MS + 1
+    assert others[1].take(500) is None and others[1].next_at() == 400 + DELAY_MS + 1, "found once for all"
+    assert others[0].take(401 + DELAY_MS)
+
+
+def test_a_request_that_was_not_made_leaves_the_address_as_it_was(tmp_path):
+    first, second = (polite(FileSlots(tmp_path / "slots")) for _ in range(2))
+    host = Host("a")
+    first.admit(host, ADDRESSES[3], "d", 0)
+    first.leave(first.take(0), 0, has_more=False)
+    second.admit(Host("b"), ADDRESSES[3], "e", 0)
+    assert second.take(0)
 
 
 def test_hosts_of_one_address_share_its_pause_and_take_turns():
@@ -93,7 +117,7 @@ def test_an_address_that_somebody_else_used_meanwhile_is_put_back():
 def test_a_moment_too_far_off_is_clamped():
     assert clamp(10**15, 1000, 50) == 1050 and clamp(1020, 1000, 50) == 1020
     slots = MemorySlots()
-    slots.release(slot_of(ADDRESSES[1]), 2**64 - 1)
+    slots.release(slot_of(ADDRESSES[1]), ASKED - 1)
     politeness = polite(slots)
     politeness.admit(Host("a"), ADDRESSES[1], "d", 10_000)
     assert politeness.next_at() == 10_000 + DELAY_MS + 1
@@ -105,13 +129,13 @@ def test_a_moment_too_far_off_is_clamped():
 def test_slots_outlive_the_process_in_a_file_that_mends_itself(tmp_path):
     path = tmp_path / "slots"
     slots = FileSlots(path)
-    slots.release(65_535, 1_800_000_000_123)
+    slots.release(SLOTS - 1, 1_800_000_000_123)
     slots.close()
     content = path.read_bytes()
-    assert len(content) == FILE_BYTES == 524_288 and content[-8:] == struct.pack("<Q", 1_800_000_000_123)
+    assert len(content) == FILE_BYTES == 8_388_608 and content[-8:] == struct.pack("<Q", 1_800_000_000_123)
     path.write_bytes(content[:100])
     slots = FileSlots(path)
-    assert slots[65_535] == 0
+    assert slots[SLOTS - 1] == 0
     slots.release(0, 5)
     assert FileSlots(path)[0] == 5
 

@@ -63,7 +63,7 @@ def test_hosts_and_budgets_are_divided():
     parts = [part_of(f"http://h{number}.test:81", 3) for number in range(100)]
     assert set(parts) == {0, 1, 2} and part_of("https://h5.test", 3) == parts[5]
     config = Fetcher(processes=3, bandwidth_max_bytes_per_s=0, transfers_max=10)
-    shares = [share_of(config, number) for number in range(3)]
+    shares = [share_of(config, number, 3) for number in range(3)]
     assert [share.transfers_max for share in shares] == [4, 3, 3] and {
         share.bandwidth_max_bytes_per_s for share in shares
     } == {0}

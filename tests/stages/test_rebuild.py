@@ -15,11 +15,11 @@ import pytest
 
 from contract import names
 from contract.config import Config
-from contract.crawl_folder import hold_lock, notes_of_damage, set_aside
+from contract.crawl_folder import hold_lock, notes_of_damage, open_folder, set_aside
 from contract.errors import EX_DATAERR, EX_TEMPFAIL, EX_USAGE
 from contract.log import ABANDON, CRAWL, Entry, commit
 from contract.tables import FAILED
-from examine.status import advice as advise
+from examine.damage_advice import advise
 from storage.publish import encode_json, read_json, read_manifest
 from tests.small_crawl import NOW_MS, Page, SmallCrawl
 
@@ -198,9 +198,8 @@ def lose(crawl: Path, name: str) -> None:
 @pytest.mark.sampled(2)
 def test_a_table_that_was_not_kept_is_named(finished, crawl, name):
     """Cycle 3 is a turn of block 0, cycle 4 one of block 1 whose AUX block 0 absorbed."""
-    assert [
-        next(iter(finished.crawl_state.log.entries[finished.crawl_state.log.cycles[cycle]].parents)) for cycle in (3, 4)
-    ] == [0, 1]
+    log = finished.history()
+    assert [next(iter(log.entries[log.cycles[cycle]].parents)) for cycle in (3, 4)] == [0, 1]
     assert not (crawl / names.cycle(4) / names.VERIFIER / names.AUX).exists(), (
         "the AUX was not deleted: the test tests nothing"
     )
@@ -296,7 +295,7 @@ def test_status_tells_to_rebuild_where_a_repair_cannot_do(finished, crawl, name)
     flip(damaged)
     set_aside(crawl, damaged, "a bit was flipped")
     (note,) = notes_of_damage(crawl)
-    advice = advise(crawl, finished.crawl_state.log, note["path"]).split()
+    advice = advise(open_folder(crawl), finished.crawl_state.log, note["path"]).split()
     assert "--rebuild" in advice
     rebuilt = subprocess.run([ROOT / advice[0], *advice[1:]], capture_output=True, text=True)
     assert rebuilt.returncode == 0, rebuilt.stderr

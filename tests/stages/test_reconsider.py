@@ -104,7 +104,7 @@ def test_what_is_selected_waits_again(small, options, expected):
     assert small.rows()[GOOD]["state"] == "collected"
     if expected:
         assert f"{count(len(expected), 'URL')} and" in told.stdout
-        assert small.crawl_state.log.entries[-2].kind == RECONSIDER
+        assert small.history().entries[-2].kind == RECONSIDER
     else:
         assert told.stdout == "nothing to reconsider\n"
 
@@ -222,7 +222,7 @@ def test_a_damaged_decision_is_set_aside(small):
 def test_the_table_of_seeds_or_of_a_decision_is_made_again_from_the_file_kept_beside_it(small, kind, what):
     assert run("reconsider", small.crawl.path, "--given-up").returncode == 0
     take_in(small)
-    entry = next(entry for entry in small.crawl_state.log.entries if entry and entry.kind == kind)
+    entry = next(entry for entry in small.history().entries if entry and entry.kind == kind)
     folder = small.crawl.path / names.cycle(entry.cycle) / names.VERIFIER
     damaged = {"table": [entry.rows_file], "manifest": [names.MANIFEST], "both": [entry.rows_file, names.MANIFEST]}[
         what

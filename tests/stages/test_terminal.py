@@ -184,12 +184,15 @@ DISPLAY = """if True:
     from contract.config import Config
     from contract.terminal import guard
     from supervise.display import Display
+    from tests.made_up_flights import make_flight, make_flights, make_plan
     evil = sys.argv[1]
     guard()
-    with Display(False, Config()) as display:
+    fetching = make_flight(1, "fetcher", listed=2, waiting=1)
+    flights = make_flights(fetching, make_flight(2, evil), make_flight(3, evil, waits=True))
+    with Display(False, Config(), flights) as display:
         display.line(f"fetcher: {evil}")
-        display.progress({"pages": 1, "errors": {evil: 1}})
-        display.report("abandoned", plan=type("Plan", (), {"cycle": 1}), reason=evil)
+        display.progress(1)
+        display.report("abandoned", plan=make_plan(1), reason=evil)
         print(evil, file=sys.stderr)
 """
 

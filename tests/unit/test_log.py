@@ -2,7 +2,20 @@
 
 import pytest
 
-from contract.log import ABANDON, ABSORB, CRAWL, GROW, SEED, Entry, State, commit, positions, read_entry, replay
+from contract.log import (
+    ABANDON,
+    ABSORB,
+    CRAWL,
+    GROW,
+    SEED,
+    Entry,
+    History,
+    State,
+    commit,
+    positions,
+    read_entry,
+    replay,
+)
 from storage.errors import Damaged
 
 
@@ -23,11 +36,11 @@ def test_which_generation_is_live(crawl):
     assert state.apply(Entry(SEED, 0, 2, inbox="a.txt"))
     assert state.apply(Entry(ABSORB, 1, 2, {0: None}, {0: 1}, 1))
     assert state.apply(Entry(CRAWL, 2, 2, {0: 1}, {0: 2}, 2))
-    assert (state.live, state.seen, state.last_turn, state.inbox) == ({0: 2}, {0: 2}, {0: 2}, {"a.txt"})
+    assert (state.live, state.seen, state.last_turn, list(state.inbox)) == ({0: 2}, {0: 2}, {0: 2}, ["a.txt"])
 
 
 def test_void_entries_are_skipped():
-    state = State(2)
+    state = History(2)
     state.apply(Entry(CRAWL, 1, 2, {0: None}, {0: 1}, 1))
     assert not state.apply(Entry(CRAWL, 1, 2, {0: None}, {0: 1}, 1)), "its cycle has an entry already"
     assert not state.apply(Entry(CRAWL, 2, 2, {0: None}, {0: 2}, 1)), "its parent is not live"

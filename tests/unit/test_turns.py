@@ -1,7 +1,7 @@
 """Whose turn it is, and when N grows: decisions without files or a clock."""
 
 from contract.config import Blocks
-from supervise.turns import BlockView, Done, Sleep, Turn, must_grow, next_turn
+from supervise.turns import BlockView, Done, Sleep, Turn, must_grow, next_step, next_turn
 
 NOW = 1_000
 
@@ -54,3 +54,12 @@ def test_growth():
     assert not must_grow(
         [BlockView(0, known=101, servers=11, largest_domain_known=90, largest_domain_servers=9)], bounds
     ), "no split divides a domain"
+
+
+def test_a_split_comes_before_any_other_turn_of_its_block_and_does_not_hold_up_the_others():
+    bounds = Blocks(servers_max=10, urls_max=100)
+    full, other = due(0, known=101), due(1, last_turn=7)
+    assert next_step([full, other], NOW, bounds, 0) == Turn("grow", 0)
+    assert next_step([full, other], NOW, bounds, None) == Turn("crawl", 0), "a cycle that fetches between two splits"
+    in_flight = due(0, known=101, free=False)
+    assert next_step([in_flight, other], NOW, bounds, 0) == Turn("crawl", 1)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ from contract.log import replay
 from contract.plan import Plan, read_plan
 from contract.tables import COLLECTED_STATE, METADATA
 from stages.verifier.__main__ import work
-from stages.verifier.merge import number_servers
+from stages.verifier.merge import index_servers
 from storage.columns import PackedWriter, read_packed
 from storage.errors import Damaged
 from storage.publish import describe, encode_json
@@ -101,8 +102,11 @@ def test_new_rows_come_before_old_ones_in_order(before):
 
 
 def test_numbers_that_their_domain_does_not_have_are_counted():
-    places = np.empty(4, np.int32)
-    assert (
-        number_servers(np.array([0, 1, 2, 2**32 - 1], np.uint32), np.array([0, 2, 4]), np.array([0, 2, 5]), places) == 1
+    domains = SimpleNamespace(
+        key=np.array([5, 9], np.uint64), first_server=np.array([0, 2, 5]), first_row=np.array([0, 2, 4])
     )
-    assert places[:3].tolist() == [0, 1, 4]
+    match, servers = SimpleNamespace(start=0, stop=4), SimpleNamespace(domains=domains)
+    none = np.array([], np.int64)
+    assert index_servers(match, none, np.array([0, 1, 2, 0], np.uint32), servers).tolist() == [0, 1, 4, 2]
+    with pytest.raises(Damaged, match="found 1 others"):
+        index_servers(match, none, np.array([0, 1, 2, 2**32 - 1], np.uint32), servers)

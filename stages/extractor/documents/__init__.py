@@ -6,8 +6,8 @@ the content. To add a reader: write its module; name it in READERS, more specifi
 switches it on to DOCUMENTS in contract/config.py.
 
 Some modules are no readers but serve them. html.py uses html_plain.py, html_elements.py, start_tags.py with the
-compiled tag_scan.py, and nesting.py. sitemap.py, feed.py and xml.py use markup.py. attributes.py serves html.py and
-headers. embedded_urls.py finds URLs in URLs.
+compiled tag_scan.py, and nesting.py with the compiled depth_scan.py. sitemap.py, feed.py and xml.py use markup.py.
+attributes.py serves html.py and headers. embedded_urls.py finds URLs in URLs.
 """
 
 from types import ModuleType

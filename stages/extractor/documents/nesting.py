@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contract.trouble import ATTRIBUTES, NESTING
+from stages.extractor.documents.depth_scan import LOOK_BACK, find_depth_limit, limit_depth
 
 TAGS_UNCHECKED = 1_000  # fewer cannot make more than 250,000 elements, 100 MB
 TAGS_SHALLOW = 14_000  # fewer cannot make STEPS_MAX steps, however deep
@@ -21,7 +22,6 @@ ELEMENTS_MAX = 1_000_000  # made anew: 400 MB
 STEPS_MAX = 100_000_000  # on the stack of open elements: about half a second
 TAG_UNCHECKED_BYTES = 4_096  # a shorter tag has no room for attributes that cost anything
 ATTRIBUTES_MAX = 1_000  # of one tag
-LOOK_BACK = 64  # open elements that an end tag may close beside its own, as we estimate it
 
 FORMATTING_NAMES = ["b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"]
 _FORMATTING = re.compile(rb"<(/?)(" + "|".join(FORMATTING_NAMES).encode() + rb")(?=[\s/<>])([^<>]*)")
@@ -98,7 +98,7 @@ def cut_tangled(html: bytes, tags: Tags) -> tuple[bytes, str]:
             starts = starts[: np.searchsorted(starts, end)]
             end = min(end, formatting_limit(plain, starts))
         if len(starts) > TAGS_SHALLOW and depth_bound(tags.letters[: len(starts)]) * len(starts) > STEPS_MAX:
-            end = min(end, depth_limit(plain or html[:end].lower()))
+            end = min(end, depth_limit(plain or html[:end].lower(), starts))
     if end == len(html):
         return html, ""
     return html[:end], ATTRIBUTES if end == crowded else NESTING
@@ -191,15 +191,22 @@ def depth_bound(letters: np.ndarray) -> int:
     return 2 * int(others) + 1
 
 
-def depth_limit(html: bytes) -> int:
+def depth_limit(html: bytes, starts: np.ndarray) -> int:
     """Where open elements, summed over the tags that may walk them, pass STEPS_MAX."""
+    if limit_depth.pays(len(starts)):
+        return find_depth_limit(html, starts[: np.searchsorted(starts, len(html))], STEPS_MAX)
+    return match_depth_limit(html, STEPS_MAX)
+
+
+def match_depth_limit(html: bytes, steps_max: int) -> int:
+    """What depth_scan.py finds, by patterns and lists."""
     opened: list[bytes] = []
     scopes: list[int] = []  # indexes in `opened` of elements that end tags do not reach beyond
     steps = 0
     for found in _TAG.finditer(html):
         closes, name, empty = found.groups()
         steps += len(opened)
-        if steps > STEPS_MAX:
+        if steps > steps_max:
             return found.start()
         if name in _VOID or not closes and opened and opened[-1] == name and name in _CLOSES:
             continue

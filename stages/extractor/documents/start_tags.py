@@ -13,8 +13,8 @@ Any other page, even one with an unusual character reference, is NotPlain, and i
 (tests/property/test_start_tags.py), except for the order of links in tables that hold more than cells: a tree has
 those links first.
 
-The loop itself is compiled (tag_scan.py). Loading it takes as long as the trees of some two hundred pages. So
-load_scan() is called where there are more pages; before that, no page is plain.
+The loop itself is compiled (tag_scan.py). Importing numba takes as long as the trees of some two thousand pages. So
+load_scan() is called where numba is imported already or there are more pages; before that, no page is plain.
 """
 
 import re
@@ -24,8 +24,10 @@ from typing import NamedTuple
 import numpy as np
 
 from stages.extractor.document import without_fragment
+from stages.extractor.documents import tag_scan
 from stages.extractor.documents.nesting import FORMATTING_NAMES, cut_tangled, find_tags, may_be_tangled
 
+SLOTS_LEAST = 1 << 10  # of the hash table of names: trying smaller ones, which all have collisions, takes longer
 KEPT_MAX = 1 << 14  # tags per page; a page with more gets its tree
 TEXT_MAX_BYTES = 1 << 14  # of a title, likewise: each of its references costs a microsecond here
 
@@ -93,13 +95,11 @@ def load_scan() -> None:
 
 
 def make_reader() -> Callable[[bytes], PlainPage]:
-    from stages.extractor.documents import tag_scan
-
     tag_scan.scan.load()
     names = sorted({name for group in _NAMES.values() for name in group.split()})
     by_number = {tag_scan.number_of(name): name for name in names}
     slots = next(
-        size for size in range(len(names), 1 << 20) if len({number % size for number in by_number}) == len(names)
+        size for size in range(SLOTS_LEAST, 1 << 20) if len({number % size for number in by_number}) == len(names)
     )
     numbers, kinds, name_of = np.full(slots, -1, np.int64), np.zeros(slots, np.int32), {}
     for number, name in by_number.items():

@@ -7,7 +7,7 @@ without collisions holds the kind of each name.
 
 import numpy as np
 
-from storage.compiled import compiled, find_byte
+from storage.compiled import compiled
 
 NAME_MAX = 12  # 37^12 < 2^63
 OPEN_MAX = 32  # elements inside of a link
@@ -46,6 +46,8 @@ _LT, _GT, _SLASH, _EQUALS, _DASH, _BANG, _QUESTION, _DOUBLE, _SINGLE, _AMPERSAND
     b"<>/=-!?\"'&# \n\r"
 )
 _LOWER = 0x20  # the bit that makes letters small
+_WORD_BYTES = 8
+_EACH_BYTE, _TOP_BITS = np.uint64(0x0101_0101_0101_0101), np.uint64(0x8080_8080_8080_8080)
 
 
 def number_of(name: str) -> int:
@@ -59,6 +61,26 @@ def number_of(name: str) -> int:
 _HREF, _REL, _CITE, _SRCSET, _BACKGROUND, _FORMACTION = (
     number_of(name) for name in ["href", "rel", "cite", "srcset", "background", "formaction"]
 )
+
+
+@compiled()
+def find_byte(page, at, stop, wanted):
+    """The first offset from `at` on that holds a byte, `stop` where none does.
+
+    Eight bytes per step (Mycroft's test for a zero byte).
+    """
+    pattern = np.uint64(wanted) * _EACH_BYTE
+    while at + _WORD_BYTES <= stop:
+        word = np.uint64(0)
+        for index in range(_WORD_BYTES):  # one instruction, because numba does not look for indexes below zero here
+            word |= np.uint64(page[np.uint64(at + index)]) << np.uint64(8 * index)
+        word ^= pattern
+        if (word - _EACH_BYTE) & ~word & _TOP_BITS:
+            break
+        at += _WORD_BYTES
+    while at < stop and page[at] != wanted:
+        at += 1
+    return at
 
 
 @compiled()
@@ -184,7 +206,7 @@ def count(page, character):
     return found
 
 
-@compiled("u1[] i8[] i4[] u1[] i4[,] i8[] u1[] i8[] i8[]")
+@compiled("u1[] i8[] i4[] -> u1[] i4[,] i8[] u1[] i8[] i8[]")
 def scan(page, numbers, kinds, hrefs, kept, levels, seen, open_names, figures):
     """The number of links of the page; NOT_PLAIN where a tree might say something else.
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from stages.extractor.encodings.indexes import (
     EUC_JP,
-    FOUR_BYTES_ASTRAL,
-    FOUR_BYTES_BMP,
     GB18030,
     GBK,
     ISO_2022_JP,
@@ -25,6 +23,7 @@ from stages.extractor.encodings.indexes import (
 from storage.compiled import compiled
 
 OUT_MAX_BYTES = 3  # of UTF-8 per byte that is read: U+FFFD
+PLAIN_MAX_BYTES = 1 << 20  # of UTF-8 that Python writes in the time of importing numba
 STORED_BYTES = 4  # that `put` stores per entry; it counts only those that belong to it
 # An entry, from its lowest bit on: the UTF-8, first byte lowest; the length of the UTF-8; the number of bytes taken.
 _LENGTH, _TAKEN = 32, 40
@@ -35,6 +34,7 @@ def entry_of(text: str, taken: int) -> int:
     return int.from_bytes(encoded, "little") | len(encoded) << _LENGTH | taken << _TAKEN
 
 
+_FOUR_BYTES_ASTRAL = 189_000  # GB 18030's pointer of U+10000
 _ONE = 1 << _TAKEN
 _MORE = 0  # the entry of two bytes that begin a longer sequence
 _ERROR = entry_of("\ufffd", 0)
@@ -83,7 +83,7 @@ def longer_of(charset: str) -> np.ndarray:
     return np.array([entry_of(character, 4) for character in characters], np.int64)
 
 
-@compiled("u1[] i8[] i8[] i8 u1[]")
+@compiled("u1[] i8[] i8[] i8 -> u1[]", PLAIN_MAX_BYTES)
 def decode_pairs(data, table, longer, has_four_bytes, out):
     """Decodes all encodings but ISO-2022-JP; returns the number of bytes written."""
     at, to, stop = 0, 0, len(data)
@@ -128,16 +128,16 @@ def read_four(data, at, longer):
         return _ERROR + (stop - at) * _ONE
     pointer = (int(data[at]) - 0x81) * 10 + int(data[at + 1]) - 0x30
     pointer = pointer * 1260 + (int(data[at + 2]) - 0x81) * 10 + int(data[at + 3]) - 0x30
-    if pointer < FOUR_BYTES_BMP:
+    if pointer < len(longer):
         return longer[pointer]
-    code = pointer - FOUR_BYTES_ASTRAL + 0x10000
+    code = pointer - _FOUR_BYTES_ASTRAL + 0x10000
     if not 0x10000 <= code <= 0x10FFFF:
         return _ERROR + 4 * _ONE
     encoded = 0x8080_80F0 | code >> 18 | (code >> 12 & 0x3F) << 8 | (code >> 6 & 0x3F) << 16 | (code & 0x3F) << 24
     return encoded | 4 << _LENGTH | 4 * _ONE
 
 
-@compiled("u1[] i8[] u1[]")
+@compiled("u1[] i8[] -> u1[]", PLAIN_MAX_BYTES)
 def decode_iso_2022_jp(data, table, out):
     """Escapes choose what bytes mean. The table is that of EUC-JP, whose bytes are the same with the top bit set."""
     at, to, stop, state, was_escape = 0, 0, len(data), _ASCII, False

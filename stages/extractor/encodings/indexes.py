@@ -153,7 +153,6 @@ _TRAILS = {
     EUC_KR: span(0x41, 0xFE),
 }
 FOUR_BYTES_BMP = 39_420  # number of GB 18030's pointers of four bytes that stand for characters below U+10000
-FOUR_BYTES_ASTRAL = 189_000  # the pointer of U+10000
 
 
 @cache

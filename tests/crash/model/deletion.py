@@ -5,7 +5,7 @@ from .web import block_of
 
 
 class Deletion:
-    """Part of the protocol: the supervisor's tidying, while other cycles run."""
+    """Part of the protocol: the supervisor's tidying, in a thread, while cycles are planned, run and committed."""
 
     def tidy(self, look, opened):
         """Look, sync log/, then remove: what the look found removable stays so, whoever commits meanwhile."""

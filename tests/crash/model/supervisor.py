@@ -123,7 +123,7 @@ class Supervisor:
         if len(opened) < self.setting.workers:
             out += self.turns(look, state, self.held(opened))
         if out or self.removals(look, state, opened):
-            return [*out, (("call", "tidy", tuple(opened)),)]
+            return [*out, (("delete", tuple(opened)),)]
         if opened and all(cycle in dead and cycle not in running for cycle in opened):
             return [(("stop",),)]  # every open cycle is held: the next run tries again
         return [(("wait",),)] if opened else [(("done",),)]

@@ -9,6 +9,7 @@ from .files import Files, Missing, View
 from .log import Violation
 
 SUPERVISOR = "supervisor"
+DELETION = "deletion"  # a thread of the supervisor: it goes on while cycles are planned, run and committed
 OPERATIONS = (
     "create", "write", "append", "truncate", "fsync", "sync", "mkdir", "rmdir", "unlink", "rename",
 )  # fmt: skip
@@ -109,6 +110,9 @@ class World:
             return getattr(self.protocol, step[1])(self.look(), *step[2:])
         if what == "loop":
             actions = self.protocol.actions(self.look(), self.workers(), self.deaths, self.dead)
+            if DELETION in self.procs:  # one at a time, and no end before it has ended
+                others = [action for action in actions if action[0][0] not in ("delete", "stop", "done")]
+                actions = others or [(("wait",),)]
             return choose(actions) + (step,)
         self.changed = True
         if what in OPERATIONS:
@@ -130,6 +134,9 @@ class World:
             cycle, stage = args
             self.procs[cycle] = (stage, (("call", stage, cycle),))
             self.dead.pop(cycle, None)
+        elif what == "delete":
+            if steps := self.protocol.tidy(self.look(), args[0]):
+                self.procs[DELETION] = (DELETION, steps)
         elif what == "forget":
             self.dead.pop(args[0], None)
             self.deaths.pop(args[0], None)
@@ -182,6 +189,8 @@ class World:
     def kill_supervisor(self):
         """Its workers become orphans: they go on until they notice."""
         self.drop(SUPERVISOR)
+        if DELETION in self.procs:
+            self.drop(DELETION)
         for cycle in self.workers():
             self.procs["orphan", cycle] = self.procs.pop(cycle)
         self.deaths, self.dead, self.news = {}, {}, False

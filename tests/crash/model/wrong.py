@@ -100,7 +100,7 @@ class HalfRemovedFolderNotSyncedAtStart(Protocol):
 # Rule 2: the log.
 
 
-@caught("races", "seen")
+@caught("races", "seen", "missing")
 class LogEntryOverwrites(Protocol):
     def link_entry(self, aside, number):
         return ("rename", aside, f"log/{number}")
@@ -237,7 +237,7 @@ class OpenCyclesNotSyncedAtStart(Protocol):
         return []
 
 
-@caught("kill then cut", "missing")
+@caught("walks", "missing", seed=2)
 class LockNotInherited(Protocol):
     lock_is_inherited = False
 

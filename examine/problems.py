@@ -1,0 +1,121 @@
+"""What is wrong with a crawl, and what to do about it: decisions from the figures of bin/status alone."""
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+
+from contract import names
+from contract.errors import EX_TEMPFAIL
+from contract.units import count, duration, moment, size
+
+HELD, DAMAGE = "held", "damage"  # kinds of problems
+SILENT_S = 30  # a run that is alive writes live.json every 2 s
+DEATHS_WINDOW_S = 3_600
+DEATHS_LEAST = 3  # of one kind of stage within the window: it keeps dying
+FREE_LEAST_BYTES, FREE_LEAST_SHARE = 1 << 30, 0.05
+FULL_WITHIN_S = 2 * 86_400
+
+
+def find_problems(status: dict, stages: list[dict]) -> list[dict]:
+    """Each with its kind, what is wrong and what to do. `stages` are lines of the journal, oldest first."""
+    notes = [{"what": note, "do": "nothing: no other file depends on it"} for note in status["notes"]]
+    by_kind = {
+        "run": of_run(status),
+        "stage": of_deaths(status, stages),
+        HELD: of_held(status),
+        DAMAGE: of_damage(status),
+        "disk": of_disk(status),
+        "servers": of_servers(status),
+        "note": notes,
+    }
+    return [{"kind": kind, **problem} for kind, problems in by_kind.items() for problem in problems]
+
+
+def of_run(status: dict) -> Iterator[dict]:
+    live, crawl = status["live"], shlex.quote(status["crawl"])
+    if live is None:
+        return
+    if live["is_alive"]:
+        silent_s = (status["now_ms"] - live["written_at_ms"]) / 1000
+        if silent_s > SILENT_S:
+            yield {
+                "what": f"the run of process {live['process_id']} is silent since {duration(silent_s)}",
+                "do": "look whether it is stopped (ps), or waits for a slow disk",
+            }
+    elif live["ended_at_ms"] is None and not status["running"]:
+        yield {
+            "what": f"the run of bin/{live['command']} (process {live['process_id']}) died at about "
+            f"{moment(live['written_at_ms'])}; nothing is lost",
+            "do": f"bin/{live['command']} --crawl {crawl} resumes it",
+        }
+    if status["inbox"] and not status["running"]:
+        yield {
+            "what": f"{count(status['inbox'], 'file')} of seeds or decisions in {names.INBOX}/, and no run is at work",
+            "do": f"bin/run-cycle --crawl {crawl}",
+        }
+
+
+def of_deaths(status: dict, stages: list[dict]) -> Iterator[dict]:
+    since_ms = status["now_ms"] - DEATHS_WINDOW_S * 1000
+    dead = [line for line in stages if line["end_ms"] >= since_ms and line["exit_code"] not in (0, EX_TEMPFAIL)]
+    for stage, deaths in Counter(line["stage"] for line in dead).items():
+        if deaths >= DEATHS_LEAST:
+            last = next(line for line in reversed(dead) if line["stage"] == stage)
+            code = last["exit_code"]
+            by = f"signal {-code}" if code < 0 else f"exit code {code}"
+            yield {
+                "what": f"the {stage} ended {deaths} times by an error in the last hour, last by {by} in cycle "
+                f"{last['cycle']} (block {last['block']}) at {moment(last['end_ms'])}",
+                "do": f"look at {names.MESSAGES} and at memory (dmesg)",
+            }
+
+
+def of_held(status: dict) -> Iterator[dict]:
+    crawl = shlex.quote(status["crawl"])
+    for cycle in status["open"]:
+        if cycle["held"]:
+            yield {
+                "what": f"cycle {cycle['cycle']} of block {cycle['block']} is held: {cycle['held']}",
+                "do": f"bin/run-cycle --crawl {crawl} tries it again; with --drop-open {cycle['cycle']} gives it up",
+            }
+
+
+def of_damage(status: dict) -> Iterator[dict]:
+    crawl = shlex.quote(status["crawl"])
+    for cycle in status["without_plan"]:
+        yield {"what": f"cycle {cycle} has no {names.PLAN} that can be read", "do": "the next run sets it aside"}
+    for note in status["damage"]:
+        yield {
+            "what": f"{note['path']}: {note['reason']}",
+            "do": note["run"] or "nothing: the crawl goes on without it",
+        }
+    if status["configuration"]:
+        yield {"what": status["configuration"], "do": f"bin/run-cycle --crawl {crawl} --config FILE stores it again"}
+    for cycle in status["uncounted"]:
+        yield {
+            "what": f"{names.cycle(cycle)}/{names.FETCHER}/{names.MANIFEST} cannot be read: its pages are not counted",
+            "do": "put it back from a copy; the crawl goes on without it",
+        }
+
+
+def of_disk(status: dict) -> Iterator[dict]:
+    disk = status["disk"]
+    free, growth = disk["free_bytes"], disk["growth_bytes_per_day"]
+    is_short = free < min(FREE_LEAST_BYTES, FREE_LEAST_SHARE * disk["total_bytes"])
+    full_s = free / growth * 86_400 if growth else None
+    is_soon = status["running"] and full_s is not None and full_s < FULL_WITHIN_S
+    if is_short or is_soon:
+        when = f"; full in about {duration(full_s)} at the present pace" if is_soon else ""
+        yield {
+            "what": f"the disk is nearly full: {size(free)} free{when}",
+            "do": "make room; a full disk stops the crawl, and loses nothing",
+        }
+
+
+def of_servers(status: dict) -> Iterator[dict]:
+    crawl = shlex.quote(status["crawl"])
+    if failing := status["servers_failing"]:
+        yield {
+            "what": f"{count(failing, 'server')} wait{'s' if failing == 1 else ''} after failures",
+            "do": f"nothing: asked again later; bin/reconsider --crawl {crawl} --backed-off asks now",
+        }

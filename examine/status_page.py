@@ -1,0 +1,211 @@
+"""The page of bin/status for people: one screen, the same labels in the same order."""
+
+from collections.abc import Iterator
+
+from contract import names
+from contract.terminal import make_plain
+from contract.units import count, duration, moment, size
+from examine.problems import DAMAGE, HELD
+from examine.rates import WINDOWS_S, format_rate
+
+LABEL_WIDTH = 10
+ERRORS_SHOWN = 10
+CYCLES_SHOWN = 16
+SLACK_S = 3  # live.json is that old at most
+HINTS = {"forbidden_address": " (fetcher.allow_private_addresses)"}  # the setting that a reason is about
+STATES_OF_SERVERS = (("servers_failing", "failing"), ("servers_given_up", "given up"))
+
+
+def make_page(status: dict, *, with_blocks: bool = False, width: int | None = None) -> list[str]:
+    """The lines of the page, each harmless on a terminal; examples of errors are cut at its width."""
+    lines = [
+        *describe_crawl(status),
+        *describe_now(status),
+        *describe_fetched(status),
+        *describe_known(status),
+        *(cut(make_plain(line), width) for line in describe_errors(status)),
+        *describe_machine(status),
+        *describe_blocks(status),
+        *describe_damage(status),
+        *describe_problems(status),
+        *(tabulate_blocks(status) if with_blocks else ()),
+    ]
+    return [make_plain(line) for line in lines]
+
+
+def cut(line: str, width: int | None) -> str:
+    return line if width is None or len(line) <= width else line[: width - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def labelled(label: str, text: str) -> str:
+    return f"{label:<{LABEL_WIDTH}}{text}"
+
+
+def describe_crawl(status: dict) -> Iterator[str]:
+    kinds = ", ".join(f"{number:,} {kind}" for kind, number in status["entries"].items())
+    yield (
+        f"{status['crawl']}: {'running now' if status['running'] else 'not running'}; "
+        f"began {moment(status['began_at_ms'])}, {count(status['commits'], 'commit')}"
+        + (f" ({kinds})" if kinds else "")
+    )
+
+
+def describe_now(status: dict) -> Iterator[str]:
+    """What each cycle in flight is doing; without a live run, what the open cycles have done."""
+    live = status["live"]
+    if live and live["is_alive"]:
+        since = duration(max(0, status["now_ms"] - live["began_at_ms"]) // 1000)
+        cycles = live["cycles"]
+        doing = f"{count(len(cycles), 'cycle')} in flight" if cycles else "no cycle in flight"
+        if live["sleeps_until_ms"] is not None and not cycles:
+            until = moment(live["sleeps_until_ms"]) if live["sleeps_until_ms"] else "seeds arrive"
+            doing = f"nothing is due until {until}"
+        yield labelled("now", f"bin/{live['command']} since {since}: {doing}")
+        for cycle in cycles[:CYCLES_SHOWN]:
+            yield labelled("", f"cycle {cycle['cycle']}  block {cycle['block']}/{cycle['blocks']}  {cycle['text']}")
+        if len(cycles) > CYCLES_SHOWN:
+            yield labelled("", f"and {len(cycles) - CYCLES_SHOWN} more")
+        flying = {cycle["cycle"] for cycle in cycles}
+    else:
+        if live and live["ended_at_ms"] is not None:
+            why = f": {live['why']}" if live["why"] else ""
+            yield labelled("now", f"nothing; bin/{live['command']} ended at {moment(live['ended_at_ms'])}{why}")
+        flying = set()
+    for cycle in status["open"]:
+        if cycle["cycle"] not in flying:
+            yield labelled(
+                "open",
+                f"cycle {cycle['cycle']} ({cycle['kind']}, block {cycle['block']}), "
+                f"done: {', '.join(cycle['stages_done']) or 'nothing yet'}",
+            )
+
+
+def describe_fetched(status: dict) -> Iterator[str]:
+    fetched, live = status["fetched"], status["live"]
+    yield labelled(
+        "fetched",
+        f"{count(fetched['answered'], 'page')}, {size(fetched['bytes'])}; "
+        f"{fetched['failed']:,} failed, {fetched['refused']:,} refused",
+    )
+    if live and live["is_alive"]:
+        flying = {name: live["counts"][name] - live["counts_committed"][name] for name in ("answered", "bytes")}
+        if flying["answered"] > 0:
+            yield labelled("", f"and {count(flying['answered'], 'page')}, {size(flying['bytes'])} of cycles in flight")
+    yield labelled("rates", describe_rates(status))
+
+
+def describe_rates(status: dict) -> str:
+    parts = []
+    rates = status["rates"]
+    for name, length_s in WINDOWS_S.items():
+        rate = rates[name]
+        is_all = name == "minute" and rates["hour"]["covers_s"] <= length_s  # the hour knows no more: one is enough
+        if rate["pages_per_s"] is None or is_all:
+            continue
+        is_whole = rate["covers_s"] >= length_s - SLACK_S
+        over = f"the last {name}" if is_whole else f"{duration(max(1, round(rate['covers_s'])))}"
+        parts.append(f"{format_rate(rate['pages_per_s'])} pages/s, {size(rate['bytes_per_s'])}/s over {over}")
+        if not is_whole and name != "minute":  # longer windows know no more
+            is_young = status["journal_since_ms"] - status["began_at_ms"] < SLACK_S * 1000
+            return "; ".join(parts) + (", since the crawl began" if is_young else ", since the journal begins")
+    return "; ".join(parts) or "not known: there is no journal"
+
+
+def describe_known(status: dict) -> Iterator[str]:
+    states = ", ".join(f"{number:,} {state.replace('_', ' ')}" for state, number in status["states"].items())
+    yield labelled("known", count(status["known"], "URL") + (f": {states}" if states else ""))
+    yield labelled("estimate", status["estimate"]["text"])
+    yield labelled(
+        "servers",
+        f"{status['servers']:,} known, {status['servers_failing']:,} failing, {status['servers_given_up']:,} given up",
+    )
+
+
+def describe_errors(status: dict) -> Iterator[str]:
+    """One line per kind, with an example."""
+    for number, row in enumerate(status["errors"][:ERRORS_SHOWN]):
+        numbers = [count(row["urls"], "URL")] if row["urls"] else []
+        numbers += [f"{count(row[name], 'server')} {word}" for name, word in STATES_OF_SERVERS if row[name]]
+        message = f": {row['message']}" if row["message"] else ""
+        such = f", such as {row['example']}{message}" if row["example"] else ""
+        hint = HINTS.get(row["reason"], "")
+        yield labelled("" if number else "errors", f"{row['reason']}{hint}: {', '.join(numbers)}{such}")
+    if len(status["errors"]) > ERRORS_SHOWN:
+        yield labelled("", f"and {len(status['errors']) - ERRORS_SHOWN} more kinds (--json has all)")
+
+
+def describe_machine(status: dict) -> Iterator[str]:
+    if status["stages"]:
+        shares = ", ".join(f"{stage} {share:.0%}" for stage, share in status["stages"].items())
+        yield labelled("stages", f"{shares} of the busy time of the last hour")
+    disk = status["disk"]
+    growth = disk["growth_bytes_per_day"]
+    grows = ""
+    if growth:
+        grows = f"; the crawl added {size(growth)} in the last day"
+    if growth and status["running"]:
+        grows = f"; the crawl adds {size(growth)} per day, room for {duration(disk['free_bytes'] / growth * 86_400)}"
+    yield labelled("disk", f"{size(disk['used_bytes'])} used, {size(disk['free_bytes'])} free{grows}")
+    if status["inbox"]:
+        yield labelled("inbox", f"{count(status['inbox'], 'file')} of seeds or decisions for the next turn")
+
+
+def describe_blocks(status: dict) -> Iterator[str]:
+    waiting = [block for block in status["by_block"] if block.get("waiting")]
+    due = [block for block in waiting if (block["earliest_due_ms"] or 0) <= status["now_ms"]]
+    damaged = [block for block in status["by_block"] if block.get("damaged")]
+    parts = [f"{len(due):,} due now", f"{len(waiting) - len(due):,} due later"]
+    if damaged:
+        parts.append(f"{len(damaged):,} damaged")
+    parts.append(f"{status['blocks'] - len(waiting) - len(damaged):,} with nothing to fetch")
+    yield labelled("blocks", f"{status['blocks']:,}: {', '.join(parts)} (--blocks lists them)")
+
+
+def describe_damage(status: dict) -> Iterator[str]:
+    """What a run does about by itself, and what an operator must run."""
+    for cycle in status["open"]:
+        if cycle["held"]:
+            text = f"cycle {cycle['cycle']} waits for the next run of bin/crawl or bin/run-cycle: {cycle['held']}"
+            yield labelled("held", text)
+    for cycle in status["uncounted"]:
+        path = f"{names.cycle(cycle)}/{names.FETCHER}/{names.MANIFEST}"
+        yield labelled("damage", f"{path} cannot be read: its pages are not counted above, the crawl goes on")
+    for cycle in status["without_plan"]:
+        yield labelled(
+            "damage",
+            f"cycle {cycle} has no {names.PLAN} that can be read: the next run sets what it made aside in "
+            f"{names.CORRUPT}/ and goes on without it",
+        )
+    if status["configuration"]:
+        yield labelled("damage", status["configuration"])
+    for note in status["damage"]:
+        yield labelled("damage", f"{note['path']}: {note['reason']}")
+        yield labelled("", f"run: {note['run']}" if note["run"] else "the crawl goes on without it")
+
+
+def describe_problems(status: dict) -> Iterator[str]:
+    """What else is wrong."""
+    shown = [problem for problem in status["problems"] if problem["kind"] not in (HELD, DAMAGE)]
+    for problem in shown:
+        yield labelled("wrong", problem["what"])
+        yield labelled("", f"what to do: {problem['do']}")
+    if not status["problems"]:
+        yield labelled("wrong", "nothing")
+
+
+def tabulate_blocks(status: dict) -> Iterator[str]:
+    rows = [["block", "generation", "known", "collected", "to fetch", "servers", "due"]]
+    for block in status["by_block"]:
+        due = block.get("earliest_due_ms")
+        figures = (f"{block.get(name, 0):,}" for name in ("known", "collected", "waiting", "servers"))
+        rows.append(
+            [
+                str(block["block"]),
+                "-" if block["generation"] is None else str(block["generation"]),
+                *figures,
+                "damaged" if block.get("damaged") else "-" if due is None else "now" if due == 0 else moment(due),
+            ]
+        )
+    widths = [max(map(len, column)) for column in list(zip(*rows))[:-1]]
+    for row in rows:
+        yield "  ".join([*(f"{cell:>{width}}" for cell, width in zip(row, widths)), row[-1]])

@@ -1,0 +1,128 @@
+"""The events of a run in words: what the display and the message log say, so that each wording exists once.
+
+An abnormal event names the cycle and the stage, and says what happens next.
+"""
+
+from collections.abc import Callable, Iterator
+
+from contract import names
+from contract.config import Config
+from contract.crawl_config import encode_value, find_differences
+from contract.log import KINDS, SEED
+from contract.plan import Plan
+from contract.units import count, duration, moment, size
+from supervise.deaths import name_exit
+
+INFO, WARNING, ERROR = "INFO", "WARNING", "ERROR"
+LEVELS = (INFO, WARNING, ERROR)
+
+
+def describe_event(event: str, facts: dict) -> tuple[str, str]:
+    """The level and the text of an event; KeyError where there is no such event."""
+    level, describe = EVENTS[event]
+    text = describe(**facts)
+    return (WARNING if event == "stage_ended" and facts["code"] else level), text
+
+
+def describe_kept_keys(plan: Plan, config: Config) -> Iterator[str]:
+    """Where the plan of a resumed cycle differs from the configuration of this run: one text per key."""
+    for difference in find_differences(config, plan.config):
+        yield (
+            f"cycle {plan.cycle} keeps its plan's {difference.name} = {encode_value(difference.after)} "
+            f"(now {encode_value(difference.before)})"
+        )
+
+
+def _plan(plan: Plan) -> str:
+    return f"cycle {plan.cycle} ({plan.kind}) of block {plan.block}/{plan.blocks} planned"
+
+
+def _resume(plan: Plan) -> str:
+    return f"cycle {plan.cycle} ({plan.kind}) was interrupted: resuming it"
+
+
+def _stage(plan: Plan, stage: str, attempt: int = 1) -> str:
+    again = f", attempt {attempt}" if attempt > 1 else ""
+    return f"the {stage} of cycle {plan.cycle} begins{again}"
+
+
+def _stage_ended(plan: Plan, stage: str, code: int) -> str:
+    return f"the {stage} of cycle {plan.cycle} ended" + (f" by {name_exit(code)}" if code else "")
+
+
+def _retry(plan: Plan, stage: str, code: int, wait_s: float) -> str:
+    return (
+        f"the {stage} of cycle {plan.cycle} (block {plan.block}) ended by {name_exit(code)}; "
+        f"it runs again in {duration(wait_s)}"
+    )
+
+
+def _sleep(until_ms: int | None, why: str = "") -> str:
+    until = f"until {moment(until_ms)}" if until_ms else "until seeds arrive"
+    return f"nothing is due {until}" + (f": {why}" if why else "")
+
+
+def _taken(counts: dict) -> str:
+    if counts["kind"] == SEED:
+        return f"{count(counts['new'], 'seed')} taken in"
+    return f"reconsidered: {count(counts['urls'], 'URL')} and {count(counts['servers'], 'server')}"
+
+
+def _held(plan: Plan, reason: str) -> str:
+    return (
+        f"cycle {plan.cycle} of block {plan.block} is held for the rest of this run: {reason}; "
+        "other blocks continue, the next run tries it again"
+    )
+
+
+def _damaged(plan: Plan) -> str:
+    return (
+        f"cycle {plan.cycle} of block {plan.block} cannot continue, a file is damaged; "
+        "other blocks continue, bin/status says what to run"
+    )
+
+
+def _abandoned(plan: Plan, reason: str) -> str:
+    return f"cycle {plan.cycle} abandoned, no URL is charged: {reason}; its URLs are listed again"
+
+
+def _committed(plan: Plan, counts: dict) -> str:
+    kind, merged = KINDS[plan.kind], counts.get(names.VERIFIER, {})
+    if kind.splits:
+        return f"block {plan.block} split in two: {count(plan.blocks + 1, 'block')}"
+    if not kind.fetches:
+        return f"cycle {plan.cycle} ({plan.kind}) of block {plan.block} committed"
+    fetched = counts[names.FETCHER]
+    return (
+        f"cycle {plan.cycle} block {plan.block}/{plan.blocks}: {count(fetched['answered'], 'page')}, "
+        f"{size(fetched['bytes'])}, {fetched['failed']:,} failed, {fetched['refused']:,} refused, "
+        f"{fetched['not_reached']:,} not reached; {count(merged['new'], 'new URL')}, "
+        f"{merged['waiting']:,} waiting in the block"
+    )
+
+
+def _warm_died(reason: str) -> str:
+    return (
+        f"the process that stages are forked from died: {reason}; its stages are ended and run again, no URL is charged"
+    )
+
+
+def _waits(text: str) -> str:
+    return text
+
+
+EVENTS: dict[str, tuple[str, Callable[..., str]]] = {
+    "plan": (INFO, _plan),
+    "resume": (INFO, _resume),
+    "stage": (INFO, _stage),
+    "stage_ended": (INFO, _stage_ended),  # a warning where its exit code is not 0
+    "retry": (WARNING, _retry),
+    "sleep": (INFO, _sleep),
+    "taken": (INFO, _taken),
+    "held": (ERROR, _held),
+    "damaged": (ERROR, _damaged),
+    "abandoned": (WARNING, _abandoned),
+    "committed": (INFO, _committed),
+    "warm_died": (WARNING, _warm_died),
+    "waits": (INFO, _waits),
+}

@@ -1,0 +1,79 @@
+"""Metrics for node_exporter: a strict reading of the text format."""
+
+import re
+
+from examine.problems import find_problems
+from examine.prometheus import KINDS, encode_metrics
+from tests.unit.test_rates import NOW_MS, STATUS, make_live, rates_of
+
+LINE = re.compile(r'([a-z][a-z0-9_]*)\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)+)\} (-?[0-9][0-9.e+-]*)')
+LABEL = re.compile(r'([a-z_]+)="((?:[^"\\\n]|\\["\\n])*)"')
+UNITS = ("_total", "_bytes", "_seconds", "_per_second", "_ratio")
+COUNTS = {"running", "urls", "blocks", "servers", "servers_failing", "servers_given_up", "cycles_open", "problems"}
+COUNTS |= {"cycles_in_flight"}
+
+
+def make_status(**changes):
+    status = {
+        **STATUS,
+        "fetched": {"answered": 5, "bytes": 700, "failed": 1, "refused": 2},
+        "reasons": {"dns": 3, 'a"b\\c\n': 1},
+        "entries": {"crawl": 4},
+        "states": {"waiting": 10},
+        "blocks": 2,
+        "servers": 3,
+        "servers_given_up": 0,
+        "rates": rates_of(),
+        "stages": {"fetcher": 0.75},
+        "estimate": {"seconds": None, "text": "no"},
+        "live": vars(make_live({"stage": "fetcher"}, {"stage": ""}, {"stage": "fetcher"})),
+    } | changes
+    status["disk"] = {**status["disk"], "used_bytes": 1}
+    return {**status, "problems": find_problems(status, [])}
+
+
+def read_strictly(text):
+    """{(name, labels): value}; every rule of the format that matters here is asserted."""
+    assert text.endswith("\n") and "\n\n" not in text
+    samples, types, helped, current = {}, {}, set(), None
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            name = line.split(" ", 3)[2]
+            assert name not in helped and line.split(" ", 3)[3].endswith(".")
+            helped.add(name)
+        elif line.startswith("# TYPE "):
+            _, _, current, kind = line.split(" ")
+            assert current in helped and current not in types and kind in ("counter", "gauge")
+            assert current.endswith("_total") is (kind == "counter")
+            assert current.startswith("coletor_")
+            assert current.endswith(UNITS) or current.removeprefix("coletor_") in COUNTS
+            types[current] = kind
+        else:
+            name, labels, value = LINE.fullmatch(line).groups()
+            assert name == current, "samples of a metric stand together, below its type"
+            key = (name, *sorted(LABEL.findall(labels)))
+            assert key not in samples
+            samples[key] = float(value)
+    return samples
+
+
+def test_metrics_are_well_formed_and_right():
+    samples = read_strictly(encode_metrics(make_status()))
+    crawl = ("crawl", "my crawl")
+    assert samples["coletor_pages_total", crawl] == 5 and samples["coletor_running", crawl] == 1
+    assert samples["coletor_urls", crawl, ("state", "waiting")] == 10
+    assert samples["coletor_cycles_in_flight", crawl, ("stage", "fetcher")] == 2
+    assert samples["coletor_live_timestamp_seconds", crawl] == NOW_MS / 1000
+    assert not any(name == "coletor_estimate_seconds" for name, *_ in samples), "what is not known is left out"
+    assert {labels[1] for name, _, labels in filter(lambda key: key[0] == "coletor_problems", samples)} == set(KINDS)
+
+
+def test_hostile_labels_stay_in_their_quotes():
+    text = encode_metrics(make_status(crawl='x"} 1\ncoletor_fake 2\n\\\udcff'))
+    samples = read_strictly(text)
+    assert "\ncoletor_fake" not in text and len(samples) == len(read_strictly(encode_metrics(make_status())))
+    assert ("crawl", 'x\\"} 1\\ncoletor_fake 2\\n\\\\\\\\udcff') in next(iter(samples))
+
+
+def test_without_a_run_and_a_journal():
+    read_strictly(encode_metrics(make_status(live=None, rates=rates_of(since_ms=None), reasons={}, states={})))
