@@ -50,11 +50,15 @@ http {{
 SERVER = """\
     server {{
 {listen}
-        server_name {names};
+        server_name {names};{certificate}
         root "{root}";
         location = /robots.txt {{ return 200 "{robots}"; }}
     }}
 """
+
+CERTIFICATE = """
+        ssl_certificate {path};
+        ssl_certificate_key {path};"""
 
 
 class Site(NamedTuple):
@@ -69,6 +73,7 @@ class Host(NamedTuple):
     addresses: list[str]
     name: str = "_"
     robots: str = ROBOTS
+    certificate: Path | None = None  # with its key, in one PEM file; the host then speaks TLS only
 
 
 def make_sites(prefix: str, second_byte: int, count: int) -> list[Site]:
@@ -120,13 +125,19 @@ def write_configuration(hosts: list[Host], port: int, folder: Path, access_log: 
     seen: set[str] = set()
     servers = []
     for host in hosts:
+        tls = " ssl" if host.certificate else ""
         listen = [
-            f"        listen {address}:{port}{'' if address in seen else ' backlog=4096'};"
+            f"        listen {address}:{port}{tls}{'' if address in seen else ' backlog=4096'};"
             for address in host.addresses
         ]
         seen.update(host.addresses)  # nginx takes the options of a socket once
         robots = host.robots.replace("\n", "\\n")
-        servers.append(SERVER.format(listen="\n".join(listen), names=host.name, root=host.root, robots=robots))
+        certificate = CERTIFICATE.format(path=host.certificate) if host.certificate else ""
+        servers.append(
+            SERVER.format(
+                listen="\n".join(listen), names=host.name, root=host.root, robots=robots, certificate=certificate
+            )
+        )
     logging = f"log_format asked escape=none '{LOG_FORMAT}'; access_log {access_log} asked;"
     return CONFIGURATION.format(
         folder=folder,

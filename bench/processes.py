@@ -50,6 +50,9 @@ class Child:
     def pid(self) -> int:
         return self._process.pid
 
+    def send(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
     def has_ended(self) -> bool:
         return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 

@@ -37,7 +37,8 @@ from synthweb import Rules, Web
 ROOT = Path(__file__).resolve().parent.parent
 RULES = Rules(excluded_extensions=Config().scope.reject_extensions)
 WEB_SEED = 4
-STRIKE_WITHIN_S = (0.1, 2.0)  # of the start of a run, or of the last strike
+STRIKE_WITHIN_S = (0.1, 2.0)  # after the first stage of a run began, or the last strike
+WORKER_WITHIN_S = 5.0
 RUNS_MAX = 200  # a crawl that needs more has not come to its end
 
 
@@ -65,7 +66,8 @@ class Trial:
         ready = json.loads((self.state / "ready.json").read_bytes())
         self.web = Web(WEB_SEED, servers, ready["port"])
         self._settings = folder / "pipeline.toml"
-        self._settings.write_text(SETTINGS.format(hosts=(self.state / "hosts").resolve()))
+        settings = SETTINGS.format(hosts=(self.state / "hosts").resolve())
+        self._settings.write_text(settings.replace("first = 2", "first = 4"))  # so many cycles in flight
         self.run("seed", "--config", self._settings, *self.web.seeds())
 
     def close(self) -> None:
@@ -97,6 +99,9 @@ class Trial:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def has_ended(self, process: subprocess.Popen) -> bool:
+        """Whether the run ends within a random moment after it had a stage at work."""
+        while process.poll() is None and not find(process, "stages."):
+            time.sleep(0.02)
         try:
             process.wait(self.random.uniform(*STRIKE_WITHIN_S))
             return True
@@ -146,20 +151,48 @@ def stop_run(trial: Trial, process: subprocess.Popen) -> bool:
     return True
 
 
-def kill_stage(trial: Trial, process: subprocess.Popen, wanted: str = "stages.") -> bool:
-    """As an out-of-memory killer would: the process of the stage that runs."""
+def kill_one(trial: Trial, process: subprocess.Popen, wanted: str, parent: str = "") -> bool:
+    """As an out-of-memory killer would: one of the processes whose command line, and whose parent's, say so."""
     try:
-        stages = [
-            child for child in psutil.Process(process.pid).children() if any(wanted in word for word in child.cmdline())
-        ]
-        stages[0].kill()
+        trial.random.choice(find(process, wanted, parent)).kill()
         return True
     except (psutil.Error, IndexError):
         return False
 
 
+def find(process: psutil.Process | subprocess.Popen, wanted: str, parent: str = "") -> list[psutil.Process]:
+    """Processes of a run."""
+    try:
+        below = psutil.Process(process.pid).children(recursive=True)
+        return [child for child in below if is_named(child, wanted) and is_named(child.parent(), parent)]
+    except psutil.Error:
+        return []  # one ended while we looked
+
+
+def is_named(process: psutil.Process | None, word: str) -> bool:
+    return process is not None and word in " ".join(process.cmdline())
+
+
+def kill_warm(trial: Trial, process: subprocess.Popen) -> bool:
+    return kill_one(trial, process, "supervise.warm_process")
+
+
+def kill_stage(trial: Trial, process: subprocess.Popen) -> bool:
+    return kill_one(trial, process, "stages.", parent="supervise.warm_process")
+
+
 def kill_fetcher(trial: Trial, process: subprocess.Popen) -> bool:
-    return kill_stage(trial, process, "stages.fetcher")
+    return kill_one(trial, process, "stages.fetcher")
+
+
+def kill_worker(trial: Trial, process: subprocess.Popen) -> bool:
+    """A worker lives for a moment only, so it is waited for."""
+    ends_at_s = time.monotonic() + WORKER_WITHIN_S
+    while process.poll() is None and time.monotonic() < ends_at_s:
+        if kill_one(trial, process, "", parent="stages.extractor"):
+            return True
+        time.sleep(0.01)
+    return False
 
 
 # Faults between two runs: each may change the crawl folder, returns whether it struck.
@@ -196,8 +229,10 @@ def change_byte(trial: Trial) -> bool:
 AT_WORK: dict[str, Callable] = {
     "run killed (SIGKILL)": kill_run,
     "run stopped (SIGTERM)": stop_run,
+    "warm process killed (SIGKILL)": kill_warm,
     "stage killed (SIGKILL)": kill_stage,
     "fetcher killed (SIGKILL)": kill_fetcher,
+    "extractor worker killed (SIGKILL)": kill_worker,
 }
 BETWEEN: dict[str, Callable] = {
     "plan of the open cycle lost": lose_plan,
@@ -218,8 +253,10 @@ def strike(trial: Trial, fault: str, times: int) -> tuple[int, int]:
             if fault in AT_WORK:
                 strikes += AT_WORK[fault](trial, process)
             elif fault in BETWEEN:
+                orphans = find(process, "")
                 process.kill()
                 process.wait()
+                psutil.wait_procs(orphans)  # they end by themselves; a file is lost between runs, not under them
                 strikes += BETWEEN[fault](trial)
         if process.wait() == 0 and strikes == strikes_before or process.returncode == 0 and fault not in STOPPING:
             return strikes, runs

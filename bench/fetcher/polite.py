@@ -28,14 +28,14 @@ class Web(NamedTuple):
 
 
 @contextmanager
-def slow_web(servers: int, folder: Path) -> Iterator[Web]:
+def slow_web(servers: int, folder: Path, *options: str) -> Iterator[Web]:
+    """Servers with a latency each, while the block lasts; `options` are those of python -m synthweb latency."""
     state = folder / "latency"
     shutil.rmtree(state, ignore_errors=True)
     state.mkdir()
     log = folder / "latency.log"
-    with running(
-        [sys.executable, "-P", "-m", "synthweb", "latency", "--servers", servers, "--seed", 1, "--state", state], log
-    ) as process:
+    command = [sys.executable, "-P", "-m", "synthweb", "latency", "--servers", servers, "--seed", 1, "--state", state]
+    with running([*command, *options], log) as process:
         ends_at_s = time.monotonic() + READY_MAX_S
         while not (state / "ready.json").exists():
             if process.poll() is not None or time.monotonic() > ends_at_s:

@@ -24,7 +24,7 @@ from bench.verifier.options import CENTRAL, MILLION, UNBOUNDED, Course
 from bench.verifier.ours import Ours, Turned
 from bench.verifier.stream import Stream, Urls
 from contract.blocks import interval
-from contract.log import KINDS
+from contract.log import KINDS, replay
 from contract.plan import Plan, read_plan
 
 
@@ -91,7 +91,7 @@ class Contest:
 
     def _catch_up(self) -> None:
         """Plays, for stream and peers, a cycle that was committed when the run was stopped before it was noted."""
-        for entry in list(self.ours.crawl_state.log.entries):
+        for entry in replay(self.ours.crawl.path, self.ours.crawl.blocks_first).entries:
             if entry and KINDS[entry.kind].fetches and entry.cycle > self._played:
                 self._play(read_plan(self.ours.crawl.path, entry.cycle), None, is_committed=True)
 
@@ -156,11 +156,11 @@ class Contest:
 
     def _seen_before(self, plan: Plan) -> int:
         """The log position up to which the parent generation had absorbed."""
-        log = self.ours.crawl_state.log
         if plan.generation is None:
             return 0
+        entries = replay(self.ours.crawl.path, self.ours.crawl.blocks_first).entries
         return next(
-            (entry.seen for entry in log.entries if entry and entry.generations.get(plan.block) == plan.generation), 0
+            (entry.seen for entry in entries if entry and entry.generations.get(plan.block) == plan.generation), 0
         )
 
     def _waiting(self) -> list[tuple[int, Path]]:
@@ -191,7 +191,7 @@ class Contest:
         batch_rows: int,
     ) -> None:
         low, high = interval(plan.block, plan.blocks)
-        notes, log = self.notes, self.ours.crawl_state.log
+        notes, log = self.notes, replay(self.ours.crawl.path, self.ours.crawl.blocks_first)
         position = log.cycles[plan.cycle]
         self.stream.note_turn(low, high, collected)
         np.save(self.folder / f"waiting-{position:08d}.npy", np.stack([extracted.server, extracted.number]))
