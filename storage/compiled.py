@@ -5,7 +5,7 @@ keeps the machine code in `__pycache__` beside the loop's module. The kept code 
 stays the same, so a loop calls only functions of its own file and reads only constants that its own file sets
 (tests/stages/test_compiled.py holds this).
 
-A process that forks stages calls load_all() first. Its forks then neither compile nor read what was kept.
+A process that forks stages calls load_all() once. Forks that follow neither compile nor read what was kept.
 """
 
 import sys

@@ -8,6 +8,10 @@ messages too: `started` with a pidfd of the stage, and `ended` with its wait sta
 Fork needs a process with one thread. So the libraries that start threads when they are imported are told not to
 (ONE_THREAD of launch.py), and nothing is computed here.
 
+Compiled loops take as long to load as all other imports. They are loaded in the first quiet moment: a run with little to
+do ends before, and the first stages of a long one, which have little to do, need not wait. A stage that is forked before
+that loads them itself if it has enough to do (storage/compiled.py).
+
 Three processes depend on each other. When the supervisor dies, its end of the socket closes, and this process ends.
 When this process ends, for any reason, the pipe that its stages watch (contract/stage.py) ends, and so do they.
 """
@@ -30,16 +34,18 @@ from setproctitle import setproctitle
 from contract.command import run
 from contract.crawl_folder import open_folder
 from contract.stage import ALIVE_VARIABLE, PROGRESS_VARIABLE
-from storage.compiled import load_all
+from storage.compiled import is_loaded, load_all
 from supervise.all_stages import MAINS
 from supervise.launch import MESSAGE_MAX_BYTES
 
 DESCRIPTORS_MAX = 2
+QUIET_MS = 250  # without a request or an end; stages of a small cycle take less
 
 
 class Child(NamedTuple):
     number: int  # of the request
     process_id: int
+    shared_bytes: int  # resident memory of the warm process when it forked the child
 
 
 class WarmProcess:
@@ -47,6 +53,12 @@ class WarmProcess:
         self._connection = connection
         self._alive_read, self._alive_write = os.pipe()  # the write end is in this process alone
         self._children: dict[int, Child] = {}  # by pidfd
+        self._settle()
+
+    def _settle(self) -> None:
+        """What is here now stays: a collection in a stage does not touch, and so not copy, these pages."""
+        gc.collect()
+        gc.freeze()
         self._resident_bytes = resident_bytes()
 
     def serve(self) -> None:
@@ -54,7 +66,11 @@ class WarmProcess:
         poll = select.poll()
         poll.register(self._connection, select.POLLIN)
         while True:
-            for descriptor, _ in poll.poll():
+            events = poll.poll(None if is_loaded() else QUIET_MS)
+            if not events:
+                load_all()
+                self._settle()
+            for descriptor, _ in events:
                 if descriptor in self._children:
                     poll.unregister(descriptor)
                     self._report_end(descriptor)
@@ -74,7 +90,7 @@ class WarmProcess:
         if not process_id:
             become_stage(lambda: self._enter(request, progress, errors), request["stage"], progress)
         pidfd = os.pidfd_open(process_id)
-        self._children[pidfd] = Child(request["number"], process_id)
+        self._children[pidfd] = Child(request["number"], process_id, self._resident_bytes)
         os.close(progress)
         os.close(errors)
         self._send({"number": request["number"], "started": process_id}, [pidfd])
@@ -90,7 +106,7 @@ class WarmProcess:
                 "ended": os.waitstatus_to_exitcode(status),
                 "cpu_s": used.ru_utime + used.ru_stime,
                 # Pages that it shares with this process are not its own.
-                "memory_peak_bytes": max(0, used.ru_maxrss * 1024 - self._resident_bytes),
+                "memory_peak_bytes": max(0, used.ru_maxrss * 1024 - child.shared_bytes),
                 "read_bytes": used.ru_inblock * 512,
                 "written_bytes": used.ru_oublock * 512,
             }
@@ -160,9 +176,6 @@ def main() -> None:
     connection = socket.socket(fileno=int(sys.argv[1]))
     os.set_inheritable(connection.fileno(), False)
     open_folder(Path(sys.argv[2])).keys()
-    load_all()
-    gc.collect()
-    gc.freeze()  # what is here now stays: a collection in a stage does not touch, and so not copy, these pages
     WarmProcess(connection).serve()
 
 

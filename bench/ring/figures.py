@@ -32,6 +32,8 @@ GOALS = (
     Goal("tls.pages_per_s_per_core", "pages of 240 KB per second and core", 57, True),
     Goal("slow.share", "of the politely possible answers", 0, True),
     Goal("slow_fetcher_busy", "of the time a fetcher is at work", 0.95, True),
+    Goal("long.pages_per_s", "pages per second, a million pages", 0, True),
+    Goal("long.fetcher_busy", "of the time a fetcher is at work", 0.95, True),
     Goal("demo_ratio", "times the demonstration, cold, one cycle", 3, True),
     Goal("start_ms", "ms from request to main()", 60, False),
     Goal("age_ratio", "overhead after 100,000 commits / new", 1.2, False),

@@ -10,6 +10,8 @@ import psutil
 
 from bench.fetcher.polite import slow_web
 from bench.processes import Child
+from bench.ring.busy import busy_share
+from bench.ring.journal import read_journal
 from bench.ring.options import Scale
 from bench.ring.ours import WITHOUT_PAUSES, Ours
 from contract import names
@@ -26,7 +28,7 @@ class Sample(NamedTuple):
 
 
 def measure_memory(scale: Scale, folder: Path) -> dict:
-    """Keys rss_mb (the largest of each kind), memory_ratios and memory_ratio (the largest of them)."""
+    """Keys rss_mb (the largest of each kind), memory_ratios, memory_ratio (the largest of them), long.fetcher_busy."""
     ours = Ours(folder / "long")
     options = ("--latency-min-ms", "1", "--latency-max-ms", "1", "--pages", str(scale.long_pages - 1))
     samples: list[Sample] = []
@@ -60,6 +62,7 @@ def measure_memory(scale: Scale, folder: Path) -> dict:
         "memory_ratios": {kind: round(ratio, 3) for kind, ratio in ratios.items()},
         "memory_ratio": round(max(ratios.values()), 3),
         "long.pages_per_s": round(crawled.answered / spent.wall_s, 1),
+        "long.fetcher_busy": round(busy_share(read_journal(ours.crawl)) or 0, 3),
     }
 
 
