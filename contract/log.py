@@ -249,7 +249,7 @@ def read_entry(crawl: Path, position: int) -> Entry:
     value = read_json(path)
     try:
         return decode_entry(value)
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise Damaged(path, f"expected an entry of the log, found {error!r}") from None
 
 

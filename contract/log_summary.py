@@ -157,6 +157,8 @@ def decode_state(value: dict[str, Any], blocks_first: int) -> State:
     blocks = (state.seen, state.last_turn, state.live, state.generations)
     if value["blocks"] != state.blocks or any(block >= state.blocks for table in blocks for block in table):
         raise ValueError("a number of blocks that does not follow from the entries")
+    if any(found is not None and found not in state.generations.get(block, ()) for block, found in state.live.items()):
+        raise ValueError("a live generation that no entry committed")
     if len(state.inbox) > INBOX_NAMES_MAX:
         raise ValueError("more names than are kept")
     return state

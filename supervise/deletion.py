@@ -89,7 +89,10 @@ def find_outlived(log: State, keep: int) -> Iterable[tuple[int, int]]:
 
 
 def delete(snapshot: Snapshot) -> Deleted | None:
-    """Removes what the snapshot lets go; none where a live generation is damaged: a repair may need anything."""
+    """Removes what the snapshot lets go; none where a kept generation is damaged: a repair may need anything.
+
+    A superseded one is not kept for long, so the damage holds deletion up for some turns only.
+    """
     crawl = snapshot.crawl
     if not all(
         number is None or is_published(crawl / names.generation(block, number))
@@ -97,7 +100,10 @@ def delete(snapshot: Snapshot) -> Deleted | None:
     ):
         return None
     sync_folder(crawl / names.LOG)
-    changed = {block: find_kept(snapshot, block) for block in snapshot.generations}
+    try:
+        changed = {block: find_kept(snapshot, block) for block in snapshot.generations}
+    except (Damaged, UnknownFormat):
+        return None
     kept = {**snapshot.kept, **changed}
     tables = find_absorbed(snapshot, kept)
     texts: set[str] = set()
@@ -151,6 +157,8 @@ def find_absorbed(snapshot: Snapshot, kept: dict[int, tuple[Kept, ...]]) -> froz
 def delete_generations(snapshot: Snapshot, block: int, kept: tuple[Kept, ...]) -> set[str]:
     """Deletes what the block does not keep; returns the segments of text that it named."""
     texts: set[str] = set()
+    if snapshot.live.get(block) is None:
+        return texts  # it never had a generation: what lies there is not understood, and stays
     for number in names.numbered(folder_of_block(snapshot.crawl, block)):
         if number in snapshot.closed and number not in {one.number for one in kept}:
             folder = snapshot.crawl / names.generation(block, number)

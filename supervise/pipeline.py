@@ -129,7 +129,8 @@ class Pipeline:
         """Until something changes, a moment has come, or inbox/ is to be looked at."""
         changed, stopping = self._changed, self._ring.attempts.stopping
         due_s = (until_ms - now_ms()) / 1000 if until_ms is not None else math.inf
-        with trio.move_on_after(max(0.0, min(due_s, INBOX_LOOK_S, self._end_s - time.monotonic()))):
+        left_s = self._end_s - time.monotonic()  # after the end of the run only its cycles are waited for
+        with trio.move_on_after(max(0.0, min(due_s, INBOX_LOOK_S, left_s if left_s > 0 else math.inf))):
             async with trio.open_nursery() as nursery:
 
                 async def end_with(event: trio.Event) -> None:
@@ -153,6 +154,7 @@ class Pipeline:
                 await self._wait()
                 continue
             await ring.take_inbox()
+            ring.attempts.stop_if_asked()  # a block whose cycle was stopped meanwhile is not free
             choice = ring.choose()
             if isinstance(choice, Turn):
                 if self._may_plan(choice):

@@ -124,6 +124,7 @@ class Ring:
         """Takes in seeds and decisions; the tables are made in a thread, so that other cycles continue."""
         for plan in plan_takings(self.state, self.config):
             await self._take(plan)
+            self.attempts.stop_if_asked()
 
     async def _take(self, plan: Plan) -> None:
         counts = await trio.to_thread.run_sync(publish_taking, self.state, plan)
@@ -169,6 +170,7 @@ class Ring:
         if KINDS[plan.kind].from_inbox:
             await self._take(plan)
             return True
+        self.attempts.stop_if_asked()
         was_held = bool(read_held(self._path, plan.cycle))
         forget_held(self._path, plan.cycle)
         if self.state.log.generation(plan.block) != plan.generation:
@@ -210,6 +212,9 @@ class Ring:
                     f"      bin/run-cycle{self.options}"
                 )
         self.state.refresh()
+        if not self.state.log.is_closed(plan.cycle):  # its entry is void
+            self._abandon(plan, "its generation is not live any more", parents={})
+            return False
         self.flights.counts.add(flight.counts)
         if KINDS[plan.kind].fetches:
             self.flights.last_fetched = plan.cycle

@@ -60,7 +60,7 @@ class Stages:
         arguments = ["--crawl", str(self._crawl), "--cycle", str(flight.plan.cycle)]
         flight.requested_ns, flight.private_bytes = time.monotonic_ns(), 0
         try:
-            launched = await self._launcher.launch(Work(stage, arguments, environment, progress_write, errors_write))
+            launched = await self._launch(Work(stage, arguments, environment, progress_write, errors_write))
         finally:
             os.close(progress_write)
             os.close(errors_write)
@@ -73,6 +73,20 @@ class Stages:
             flight.process_id = 0
             if launched:
                 launched.signal(signal.SIGKILL)  # only where this task was cancelled
+
+    async def _launch(self, work: Work) -> Launched | None:
+        """Starts a stage. A stop does not wait for a warm process that is itself stopped, or hangs in an import."""
+
+        async def end_when_stopping() -> None:
+            await self.stopping.wait()
+            await trio.sleep(self._config.stop_grace_s)
+            self._launcher.kill()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(end_when_stopping)
+            launched = await self._launcher.launch(work)
+            nursery.cancel_scope.cancel()
+        return launched
 
     async def _attend(self, stage: str, flight: Flight, launched: Launched | None, progress, errors) -> Ended:
         """Reads the pipes of a stage until it has ended."""

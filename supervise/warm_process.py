@@ -8,9 +8,9 @@ messages too: `started` with a pidfd of the stage, and `ended` with its wait sta
 Fork needs a process with one thread. So the libraries that start threads when they are imported are told not to
 (ONE_THREAD of launch.py), and nothing is computed here.
 
-Compiled loops take as long to load as all other imports. They are loaded in the first quiet moment: a run with little to
-do ends before, and the first stages of a long one, which have little to do, need not wait. A stage that is forked before
-that loads them itself if it has enough to do (storage/compiled.py).
+Compiled loops take as long to load as all other imports. They are loaded in the first quiet moment: a run with little
+to do ends before, and the first stages of a long one, which have little to do, need not wait. A stage that is forked
+before that loads them itself if it has enough to do (storage/compiled.py).
 
 Three processes depend on each other. When the supervisor dies, its end of the socket closes, and this process ends.
 When this process ends, for any reason, the pipe that its stages watch (contract/stage.py) ends, and so do they.

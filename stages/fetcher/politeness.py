@@ -28,7 +28,7 @@ class Rest:
     """What is left in peace together: free, or busy with one request, and when it has rested."""
 
     def __init__(self, slot: int = -1):
-        self.slot = slot  # of an address, in the table that processes and cycles share
+        self.slot = slot  # of a host or an address, in the table that processes and cycles share
         self.is_busy = False
         self.ready_at_ms = 0
         self.queue: deque[Host] = deque()
@@ -40,7 +40,7 @@ class Host:
     def __init__(self, name: str, ready_at_ms: int = 0):
         self.name = name
         self.pause_ms = 0  # the longest crawl-delay of its servers
-        self.rest = Rest()
+        self.rest = Rest(slot_of(name.encode()))
         self.rest.ready_at_ms = ready_at_ms
         self.rests: tuple[Rest, ...] = (self.rest,)
         self.sent_by: Rest | None = None
@@ -49,6 +49,11 @@ class Host:
     @property
     def address_rest(self) -> Rest:
         return self.rests[1]
+
+    @property
+    def slotted(self) -> tuple[Rest, ...]:
+        """What other processes may ask too: the address, and the host, where a robots.txt of theirs leads to it."""
+        return self.rests[:2]
 
     @property
     def ready_at_ms(self) -> int:
@@ -68,7 +73,7 @@ class Politeness:
         self._config = config
         self._longest_ms = longest_address_pause_ms(config)
         self._addresses: dict[bytes, Rest] = {}
-        self._least_ms = pauses_after(config, 0, 0).address_ms
+        self._least_ms = max(pauses_after(config, 0, 0))
         self._written: dict[int, int] = {}  # slot -> what we wrote there ourselves: a moment, or ASKED
         self._before: dict[int, int] = {}  # slot -> the moment that was there before the request that we make
         self._foreign: dict[int, tuple[int, int]] = {}  # slot -> what others wrote there, and the moment that counts
@@ -108,7 +113,7 @@ class Politeness:
             if (ready_at_ms := self._ready_at(rest, now_ms)) > late_at_ms:
                 late, late_at_ms = rest, ready_at_ms
         if late is None:
-            late = self._find_held(host.address_rest, now_ms)
+            late = self._hold(host, now_ms)
         if late is not None:
             if host.sent_by is not late:
                 self._send_another(host, now_ms)
@@ -120,24 +125,45 @@ class Politeness:
         self.waiting -= 1
         return True
 
-    def _find_held(self, address: Rest, now_ms: int) -> Rest | None:
-        """Locks an address against other processes; returns it where one of them asks it, or did since we looked."""
-        slot = address.slot
+    def _hold(self, host: Host, now_ms: int) -> Rest | None:
+        """Locks host and address against other processes, or neither; returns the one that is not free."""
+        held: list[Rest] = []
+        for rest in host.slotted:
+            if not self._lock(rest, now_ms):
+                for other in held:
+                    self._let_go(other)
+                return rest
+            held.append(rest)
+        return None
+
+    def _lock(self, rest: Rest, now_ms: int) -> bool:
+        """False where another process asks it, or did since we looked."""
+        slot = rest.slot
         if not self._slots.hold(slot):
-            address.ready_at_ms = now_ms + BUSY_ELSEWHERE_MS
-            return address
+            rest.ready_at_ms = now_ms + BUSY_ELSEWHERE_MS
+            return False
         stored_ms, is_ours = self._slots[slot], self._written.get(slot) == ASKED
         if stored_ms == ASKED and not is_ours:  # a process died; its request may have ended only now
-            address.ready_at_ms = self._written[slot] = rested_at_ms(now_ms, self._least_ms)
-            self._slots.release(slot, address.ready_at_ms)
-            return address
-        if self._ready_at(address, now_ms) > now_ms:
+            rest.ready_at_ms = rested_at_ms(now_ms, self._least_ms)
+            self._release(rest)
+            return False
+        if self._ready_at(rest, now_ms) > now_ms:
             self._slots.release(slot, None)
-            return address
-        if not is_ours:  # else an address that shares the slot is being asked
+            return False
+        if not is_ours:  # else what shares the slot is being asked
             self._before[slot], self._written[slot] = stored_ms, ASKED
             self._slots.begin(slot)
-        return None
+        return True
+
+    def _release(self, rest: Rest) -> None:
+        """Ends a hold: it rests from now on."""
+        self._written[rest.slot] = rest.ready_at_ms
+        self._slots.release(rest.slot, rest.ready_at_ms)
+
+    def _let_go(self, rest: Rest) -> None:
+        """Ends a hold without a request: what the slot said before is true again."""
+        before_ms = self._written[rest.slot] = self._before.get(rest.slot, 0)
+        self._slots.release(rest.slot, before_ms)
 
     def _wait_for(self, host: Host, rest: Rest, now_ms: int) -> None:
         if host.sent_by is rest:  # another host was quicker: this one stays first in the queue
@@ -166,15 +192,15 @@ class Politeness:
         own.ready_at_ms = max(own.ready_at_ms, rested_at_ms(now_ms, pauses.host_ms))
         for rest in domain:
             rest.ready_at_ms = max(own.ready_at_ms, rested_at_ms(now_ms, pauses.domain_ms))
-        address.ready_at_ms = self._written[address.slot] = rested_at_ms(now_ms, pauses.address_ms)
-        self._slots.release(address.slot, address.ready_at_ms)
+        address.ready_at_ms = rested_at_ms(now_ms, pauses.address_ms)
+        for rest in host.slotted:
+            self._release(rest)
         self._give_back(host, now_ms, has_more)
 
     def leave(self, host: Host, now_ms: int, has_more: bool) -> None:
         """Gives back a host that was not asked after all."""
-        slot = host.address_rest.slot
-        before_ms = self._written[slot] = self._before.get(slot, 0)
-        self._slots.release(slot, before_ms)
+        for rest in host.slotted:
+            self._let_go(rest)
         self._give_back(host, now_ms, has_more)
 
     def _give_back(self, host: Host, now_ms: int, has_more: bool) -> None:

@@ -116,7 +116,7 @@ def settings_among(config: Fetcher, fetchers: int) -> Fetcher:
     if fetchers == 1:
         return config
     scope = (*config.delay_scope, *({ADDRESS} - set(config.delay_scope)))
-    return replace(share_of(config, 0, fetchers), delay_scope=scope)
+    return replace(share_of(config, fetchers - 1, fetchers), delay_scope=scope)  # no fetcher gets the remainder
 
 
 def part_of(server: str, processes: int) -> int:
@@ -145,7 +145,11 @@ class Processes:
 
     def run_one(self, suspects: Suspects) -> Result:
         """One process fetches all that is left, suspects last."""
-        return self._run([lambda: download(self._task, suspects)], suspects)
+        return self._run([lambda: download(self._with_own_slots(), suspects)], suspects)
+
+    def _with_own_slots(self) -> FetchTask:
+        """For a child: the locks of a file that it opened itself end with it."""
+        return replace(self._task, slots=FileSlots(self._slots_path))
 
     def _run(self, works: list[Callable[[], Result]], suspects: Suspects) -> Result:
         children = [self._fork(number, work) for number, work in enumerate(works)]
@@ -264,10 +268,9 @@ class Processes:
         }
         return download(
             replace(
-                self._task,
+                self._with_own_slots(),
                 urls=[url for url in self._task.urls if servers[server_of(url)]],
                 config=share_of(self._task.config, number, self._processes),
-                slots=FileSlots(self._slots_path),
                 part=Part(
                     number,
                     self._processes,

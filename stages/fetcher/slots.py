@@ -1,8 +1,9 @@
-"""When each address may be asked next: a table of a million moments that outlasts cycles and processes.
+"""When each host and address may be asked next: a table of a million moments that outlasts cycles and processes.
 
 The file `slots` of a crawl folder is an array of little-endian u64, milliseconds since the epoch, indexed by a hash of
-the address (IPv6 by its /64, which is one customer). Two addresses that share a slot only slow each other down, by one
-delay at most. A lost or damaged file costs at most one delay too few, because readers clamp every value.
+the host's name, or of the address (IPv6 by its /64, which is one customer). Two that share a slot only slow each other
+down, by one delay at most. A lost or damaged file costs at most one delay too few, because readers clamp every value.
+A host belongs to one fetcher, but for its robots.txt: a redirect may lead any fetcher there.
 
 Several fetchers of one crawl, and several processes of one fetcher, may run at the same time. So each holds a lock on
 the slot's bytes during a request. The lock belongs to the open file (OFD, fcntl(2)): no process waits for one, and the
@@ -22,10 +23,10 @@ import xxhash
 
 from storage.errors import naming
 
-SLOTS = 1 << 20  # so many that two of some thousand addresses in flight seldom share one
+SLOTS = 1 << 20  # so many that two of some thousand hosts and addresses in flight seldom share one
 _MOMENT = struct.Struct("<Q")
 FILE_BYTES = SLOTS * _MOMENT.size
-ASKED = (1 << 64) - 1  # in place of a moment: the address is being asked
+ASKED = (1 << 64) - 1  # in place of a moment: it is being asked
 IPV6_NETWORK_BYTES = 8  # of 16: the /64
 F_OFD_SETLK = 37  # Linux; the module fcntl has no name for it before Python 3.12's builds
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock on 64-bit Linux: type, whence, start, length, pid
@@ -36,8 +37,9 @@ def network_of(address: IPv4Address | IPv6Address) -> bytes:
     return address.packed[:IPV6_NETWORK_BYTES] if address.version == 6 else address.packed
 
 
-def slot_of(network: bytes) -> int:
-    return xxhash.xxh3_64_intdigest(network) % SLOTS
+def slot_of(name: bytes) -> int:
+    """The slot of a host, by its name, or of an address, by network_of()."""
+    return xxhash.xxh3_64_intdigest(name) % SLOTS
 
 
 def clamp(ready_at_ms: int, now_ms: int, delay_max_ms: int) -> int:
@@ -76,7 +78,7 @@ class FileSlots:
 
     def __init__(self, path: Path):
         self.path = path
-        self._users: Counter[int] = Counter()  # of our own locks: addresses that share a slot share its lock
+        self._users: Counter[int] = Counter()  # of our own locks: those that share a slot share its lock
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             with naming(path):
@@ -93,7 +95,7 @@ class FileSlots:
         return _MOMENT.unpack_from(self._map, slot * _MOMENT.size)[0]
 
     def hold(self, slot: int) -> bool:
-        """Whether no other process is asking the address; true until release()."""
+        """Whether no other process is asking it; true until release()."""
         if not self._users[slot] and not self._lock(slot, fcntl.F_WRLCK):
             return False
         self._users[slot] += 1

@@ -59,6 +59,24 @@ def test_an_address_that_a_killed_process_was_asking_rests_from_the_moment_that_
     assert others[0].take(401 + DELAY_MS)
 
 
+def test_two_fetchers_never_ask_a_host_at_once_that_has_several_addresses(tmp_path):
+    """A redirect of robots.txt may lead a fetcher to a host of another one's block."""
+    owner, guest = (polite(FileSlots(tmp_path / "slots")) for _ in range(2))
+    host, errand = Host("b.test"), Host("b.test")
+    owner.admit(host, ADDRESSES[3], "d", 0)
+    guest.admit(errand, ADDRESSES[4], "d", 0)
+    assert owner.take(0) is host and guest.take(0) is None
+    neighbour = Host("c.test")
+    guest.admit(neighbour, ADDRESSES[4], "e", 0)
+    assert guest.take(0) is neighbour, "the address of the host that is not free was let go"
+    guest.end(neighbour, 0, 0, has_more=False)
+    owner.end(host, 400, 0, has_more=True)
+    assert guest.take(400 + DELAY_MS) is None and guest.take(401 + DELAY_MS) is errand
+    assert owner.take(401 + DELAY_MS) is None, "the guest asks it"
+    guest.end(errand, 500 + DELAY_MS, 0, has_more=False)
+    assert owner.take(500 + 2 * DELAY_MS) is None and owner.take(600 + 2 * DELAY_MS) is host
+
+
 def test_a_request_that_was_not_made_leaves_the_address_as_it_was(tmp_path):
     first, second = (polite(FileSlots(tmp_path / "slots")) for _ in range(2))
     host = Host("a")

@@ -10,7 +10,7 @@ import pytest
 
 from contract import warc
 from contract.config import Fetcher
-from stages.fetcher.processes import SHARED_BUDGETS, add_up, part_of, share_of
+from stages.fetcher.processes import SHARED_BUDGETS, add_up, part_of, settings_among, share_of
 from tests.fetcher_lab import (
     NO_ROBOTS,
     PATIENCE_S,
@@ -73,6 +73,14 @@ def test_hosts_and_budgets_are_divided():
         "pages": 3,
         "errors": {"dns": 3, "tls": 1},
     }
+
+
+def test_several_fetchers_together_stay_within_the_limits():
+    config = Fetcher(transfers_max=11, connections_max=22)
+    assert settings_among(config, 1) == config
+    shares = [settings_among(config, 4) for _ in range(4)]
+    assert sum(share.transfers_max for share in shares) == 8 and sum(share.connections_max for share in shares) == 20
+    assert "address" in shares[0].delay_scope
 
 
 def test_each_url_is_fetched_once_and_an_address_is_asked_by_one_process_at_a_time(tmp_path, web):

@@ -1,5 +1,7 @@
 """A deletion beside cycles in flight: it removes what its snapshot knew, and nothing of what came later."""
 
+from dataclasses import replace
+
 import pytest
 
 from contract import names
@@ -87,6 +89,26 @@ def test_a_cycle_in_flight_may_write_while_it_runs(crawl, monkeypatch):
     assert made <= files(crawl, names.GENERATIONS) and aside.exists()
     crawl.verify(plan)
     assert len(crawl.rows()) == 2 * len(SEEDS)
+
+
+def test_a_damaged_manifest_of_a_superseded_generation_holds_deletion_up_for_some_turns_only(crawl):
+    older = crawl.crawl_state.log.generation(0)
+    fetch(crawl, 0)
+    (crawl.crawl.path / names.generation(0, older) / names.MANIFEST).write_bytes(b"{}")
+    again = CrawlState(crawl.crawl)
+    before = files(crawl, names.GENERATIONS)
+    delete_superseded(again, 1)
+    assert files(crawl, names.GENERATIONS) == before
+    fetch(crawl, 0)
+    delete_superseded(CrawlState(crawl.crawl), 1)
+    assert not (crawl.crawl.path / names.generation(0, older)).exists()
+
+
+def test_what_lies_in_the_folder_of_a_block_without_a_live_generation_stays(crawl):
+    snapshot = take_snapshot(CrawlState(crawl.crawl), 0)
+    before = files(crawl, names.GENERATIONS)
+    delete(replace(snapshot, live={}, generations={0: (), 1: ()}, kept={}))
+    assert {path for path in before if not path.startswith(names.TEXT)} <= files(crawl, names.GENERATIONS)
 
 
 def test_aux_goes_once_every_kept_generation_has_absorbed_it(crawl):

@@ -90,6 +90,7 @@ WRONG = {
     "sums that are texts": {"fetched": {"answered": "1", "failed": 0, "refused": 0, "bytes": 0}},
     "reasons that are numbers": {"reasons": [1]},
     "unsettled cycles of another shape": {"unsettled": [1]},
+    "live generations that were not committed": {"generations": {}},
 }
 
 
@@ -153,7 +154,8 @@ def test_the_witness_changes_with_the_entries_before_it(crawl):
 
 
 def test_a_summary_that_disagrees_with_the_log_is_reported(crawl):
-    for fields in ({"live": {"0": 0, "1": 1}}, {"tables": []}, {"generations": {}}, {"inbox": []}, {"closed_below": 9}):
+    forged = {"live": {"0": 0, "1": 1}, "generations": {"0": [0], "1": [1]}}
+    for fields in (forged, {"tables": []}, {"live": {}, "generations": {}}, {"inbox": []}, {"closed_below": 9}):
         crawl.crawl_state._summary_at = -1
         crawl.crawl_state.write_summary()
         assert not findings_of(crawl)
