@@ -63,7 +63,7 @@ def words(*default: str, allowed: Sequence[str] | None = None) -> Any:
 
 @dataclass(frozen=True)
 class Blocks:
-    first: int = number(4, 1, 1 << 16)
+    first: int = number(2, 1, 1 << 16)
     servers_max: int = number(100_000, 1)
     urls_max: int = number(2_500_000, 1)
     keep_generations: int = number(1)

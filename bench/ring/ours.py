@@ -17,7 +17,7 @@ LIMIT_S = 900.0
 COLD = ("env", "COLETOR_COLD=1")  # each stage is a new process, not a fork of the warm one
 WITHOUT_PAUSES = ("fetcher.delay_s=0.0", "fetcher.delay_response_factor=0.0")
 SEQUENTIAL = ("supervisor.cycles_in_flight=1",)
-TUNED = ("blocks.first=2",)
+TUNED = ("fetcher.sync_every_pages=1000",)
 
 
 class Crawled(NamedTuple):
