@@ -64,13 +64,13 @@ def list_metrics(status: dict) -> Iterator[Metric]:
     yield Metric(
         "coletor_urls_not_answered_total",
         COUNTER,
-        "Listed URLs that failed or were refused, in committed cycles.",
+        "Listed URLs that failed or were refused, one per committed cycle that listed them.",
         [({"outcome": outcome}, fetched[outcome]) for outcome in ("failed", "refused")],
     )
     yield Metric(
         "coletor_errors_total",
         COUNTER,
-        "Listed URLs that were not answered, by reason, in committed cycles.",
+        "Listed URLs that were not answered, by reason, one per committed cycle that listed them.",
         [({"reason": reason}, number) for reason, number in status["reasons"].items()],
     )
     yield Metric(
@@ -141,4 +141,4 @@ def count_problems(status: dict) -> Samples:
     return [({"kind": kind}, kinds.count(kind)) for kind in KINDS]
 
 
-KINDS = ("run", "stage", "held", "damage", "disk", "servers", "note")  # of examine.problems: 0 is a sample too
+KINDS = ("run", "stage", "held", "damage", "disk", "note")  # of examine.problems: 0 is a sample too

@@ -102,7 +102,7 @@ def test_a_live_run_shows_its_cycles_and_rates(crawl):
     assert "over 30 min, since the journal begins" in page
     assert status["rates"]["hour"]["pages"] == 600 + 780 + 90
     assert list(status["stages"]) == ["fetcher", "extractor", "verifier", "scheduler"]
-    assert status["problems"] == [] or {found["kind"] for found in status["problems"]} <= {"servers", "disk"}
+    assert status["problems"] == [] or {found["kind"] for found in status["problems"]} <= {"disk"}
 
 
 def test_a_run_that_was_killed_is_wrong_and_open_cycles_are_shown(crawl):
