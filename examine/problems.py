@@ -44,13 +44,19 @@ def of_run(status: dict) -> Iterator[dict]:
     elif live["ended_at_ms"] is None and not status["running"]:
         yield {
             "what": f"the run of {describe_death(live)}; nothing is lost",
-            "do": f"bin/{live['command']} --crawl {crawl} resumes it",
+            "do": advise_resume(live["command"], crawl),
         }
     if status["inbox"] and not status["running"]:
         yield {
             "what": f"{count(status['inbox'], 'file')} of seeds or decisions in {names.INBOX}/, and no run is at work",
             "do": f"bin/run-cycle --crawl {crawl}",
         }
+
+
+def advise_resume(command: str, crawl: str) -> str:
+    if command == names.DEMO_COMMAND:  # which starts its web again, too
+        return f"bin/{command} resumes it; run it in the folder that has demo/"
+    return f"bin/{command} --crawl {crawl} resumes it"
 
 
 def describe_death(live: dict) -> str:

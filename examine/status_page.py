@@ -101,13 +101,12 @@ def describe_rates(status: dict) -> str:
     parts = []
     rates = status["rates"]
     counted_s, known_s = rates["minute"]["covers_s"], rates["hour"]["covers_s"]  # by the run, and by the journal
+    knows_more = counted_s > known_s + SLACK_S  # the run: somebody deleted the journal
     for name, length_s in WINDOWS_S.items():
         rate = rates[name]
-        if name == "minute":
-            is_repeated = counted_s - SLACK_S <= known_s <= length_s  # the hour says the same
-        else:
-            is_repeated = known_s < counted_s - SLACK_S  # somebody deleted the journal: the run itself knows more
-        if rate["pages_per_s"] is None or is_repeated:
+        # The hour of a young journal says the same as the minute.
+        is_left_out = not knows_more and known_s <= length_s if name == "minute" else knows_more
+        if rate["pages_per_s"] is None or is_left_out:
             continue
         is_whole = rate["covers_s"] >= length_s - SLACK_S
         over = f"the last {name}" if is_whole else f"{duration(max(1, round(rate['covers_s'])))}"

@@ -180,6 +180,11 @@ def test_a_run_that_died_is_named_with_what_resumes_it():
     assert problems(live=vars(make_live(is_alive=False, ended_at_ms=NOW_MS)), running=False) == []
 
 
+def test_a_demonstration_that_died_is_resumed_with_its_web():
+    ((_, _, do),) = problems(live=vars(make_live(is_alive=False, command="run-cycle --demo")), running=False)
+    assert do.startswith("bin/run-cycle --demo resumes it") and "--crawl" not in do
+
+
 def test_a_silent_run_is_named():
     ((_, what, _),) = problems(live=vars(make_live(written_at_ms=NOW_MS - 120_000)))
     assert what == "the run of process 7 is silent since 2 min"
@@ -227,9 +232,7 @@ def test_servers_that_wait_after_failures_are_normal():
 def test_held_and_damaged_things_are_named_with_what_to_do():
     held = {"cycle": 4, "block": 1, "kind": "crawl", "stages_done": [], "held": "the extractor died 4 times"}
     note = {"path": "R/0001/00000004/key.npy", "reason": "expected x", "run": "bin/verifier --repair"}
-    found = problems(
-        open=[held], damage=[note], without_plan=[9], uncounted=[3], configuration="bad", notes=["x"]
-    )
+    found = problems(open=[held], damage=[note], without_plan=[9], uncounted=[3], configuration="bad", notes=["x"])
     assert [kind for kind, *_ in found] == ["held", *["damage"] * 4, "note"]
     assert found[0][2] == "bin/run-cycle --crawl 'my crawl' tries it again; with --drop-open 4 gives it up"
     assert ("damage", "R/0001/00000004/key.npy: expected x", "bin/verifier --repair") in found

@@ -23,7 +23,7 @@ def page_of(**changes):
         "by_block": [],
         "damage": [],
     } | changes
-    return [line for line in make_page(status)]
+    return make_page(status)
 
 
 def line_of(label, lines):
