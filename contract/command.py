@@ -65,13 +65,15 @@ def add_configuration(parser: Parser) -> None:
     )
 
 
-def at_least(least: Number) -> Callable[[str], Number]:
-    """The type of an option: a number of the type of `least`, not below it."""
+def at_least(least: Number, most: Number | None = None) -> Callable[[str], Number]:
+    """The type of an option: a number of the type of `least`, not below it, and not above `most`."""
 
     def read(text: str) -> Number:
         number = type(least)(text)
         if not number >= least:
             raise argparse.ArgumentTypeError(f"expected {least} or more, found {text}")
+        if most is not None and number > most:
+            raise argparse.ArgumentTypeError(f"expected {most} or less, found {text}")
         return number
 
     read.__name__ = "number"

@@ -9,6 +9,7 @@ from examine.problems import DAMAGE, HELD, describe_death
 from examine.rates import WINDOWS_S, format_rate
 
 LABEL_WIDTH = 10
+CUT = "..."  # in every encoding of a terminal
 ERRORS_SHOWN = 10
 CYCLES_SHOWN = 16
 SLACK_S = 3  # live.json is that old at most
@@ -34,7 +35,7 @@ def make_page(status: dict, *, with_blocks: bool = False, width: int | None = No
 
 
 def cut(line: str, width: int | None) -> str:
-    return line if width is None or len(line) <= width else line[: width - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    return line if width is None or len(line) <= width else line[: width - len(CUT)] + CUT
 
 
 def labelled(label: str, text: str) -> str:

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from contract.config import Config
+from contract.lines import FIT_MIN
 from contract.log import KINDS
 from contract.terminal import make_plain
 from contract.units import count, duration, size
@@ -44,6 +45,8 @@ class Display:
         self.memory_of = lambda process_id: 0  # private memory of a stage's processes in bytes; the session sets it
         self._console = Console(file=Unbreakable(sys.stderr), highlight=False)
         is_terminal = sys.stderr is not None and is_at_terminal(sys.stderr) and not self._console.is_dumb_terminal
+        if self._console.width < FIT_MIN:
+            self._console.width = FIT_MIN  # such as of COLUMNS=0, where nothing would be shown
         self._console.soft_wrap = not is_terminal  # lines wrap at the width of a terminal, and only there
         self._printed_at = time.monotonic()
         self._slept = ""  # the last text of a sleep, which is reported again and again while it lasts

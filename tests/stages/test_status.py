@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import signal
 import subprocess
 import time
 from pathlib import Path
@@ -254,40 +253,6 @@ def test_prometheus_replaces_the_file(crawl, tmp_path):
     assert f'coletor_running{{crawl="{crawl}"}} 0' in target.read_text() and target.stat().st_ino != before
     assert run_status(crawl, "--prometheus", tmp_path / "missing/x.prom").returncode == 65
     assert run_status(crawl, "--prometheus", target, "--json").returncode == 64
-
-
-def test_watch_ends_cleanly_on_ctrl_c(crawl):
-    process = subprocess.Popen(
-        [ROOT / "bin/status", "--crawl", crawl, "--watch", "0.1"], stdout=subprocess.PIPE, text=True
-    )
-    pages = 0
-    for line in process.stdout:
-        pages += line.startswith(str(crawl))
-        if pages == 2:
-            break
-    process.send_signal(signal.SIGINT)
-    rest, _ = process.communicate()
-    assert process.returncode == 0 and "Traceback" not in rest
-    assert run_status(crawl / "nowhere", "--watch").returncode == 78
-
-
-def test_watch_redraws_on_a_terminal_and_leaves_it_as_it_was(crawl):
-    """On the alternate screen, from which it switches back."""
-    ours, theirs = os.openpty()
-    process = subprocess.Popen([ROOT / "bin/status", "--crawl", crawl, "--watch", "0.1"], stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    shown = b""
-    while shown.count(b"servers  ") < 2:
-        shown += os.read(ours, 4096)
-    process.send_signal(signal.SIGINT)
-    try:
-        while piece := os.read(ours, 4096):
-            shown += piece
-    except OSError:
-        pass  # its other end is closed: the command has ended
-    os.close(ours)
-    assert process.wait() == 0 and b"Traceback" not in shown
-    assert shown.count(b"\x1b[?1049h") == shown.count(b"\x1b[?1049l") == 1
 
 
 def test_it_takes_no_lock_that_a_run_could_notice(crawl):

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from contract.config import Config
+from contract.lines import FIT_MIN
 from supervise import display as display_module
 from supervise.display import Display, describe_left
 from supervise.flights import Flights
@@ -129,3 +130,8 @@ def test_a_dumb_terminal_is_none(clock, monkeypatch, term, has_view):
     os.close(ours)
     assert (b"\x1b[" in shown) is has_view
     assert (b"wide: " + b"x" * 80 in shown) is not has_view, "only lines at a terminal are wrapped"
+
+
+def test_a_terminal_of_no_width_shows_something(clock, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "0")
+    assert make_display(every_kind())._console.width == FIT_MIN
