@@ -22,7 +22,7 @@ from contract.log import KINDS, State
 from contract.log_summary import read_log
 from contract.plan import cycles_without_plan, open_cycles, read_plan
 from contract.totals import Totals, read_totals
-from examine.damage_advice import advise
+from examine.damage_advice import Adviser
 from examine.problems import find_problems
 from examine.rates import estimate_end, list_work, measure_rates, share_busy_time
 from examine.run_files import Tail, read_live, read_tail
@@ -82,6 +82,7 @@ def describe_books(crawl: CrawlFolder, log: State, totals: Totals) -> dict:
     """What the log and the manifests say."""
     blocks = [describe_block(crawl.path, log, block) for block in range(log.blocks)]
     opened = [open_cycle(crawl.path, cycle) for cycle in open_cycles(crawl.path, log)]
+    adviser = Adviser(crawl, log)
     unplanned = [cycle["cycle"] for cycle in opened if cycle["kind"] == UNKNOWN]
     states: Counter[str] = Counter()
     for block in blocks:
@@ -108,7 +109,7 @@ def describe_books(crawl: CrawlFolder, log: State, totals: Totals) -> dict:
         "configuration": configuration_problem(crawl.path),
         "without_plan": sorted([*cycles_without_plan(crawl.path, log), *unplanned]),
         "uncounted": totals.uncounted,
-        "damage": [{**note, "run": advise(crawl, log, note["path"])} for note in notes_of_damage(crawl.path)],
+        "damage": [{**note, "run": adviser.advise(note["path"])} for note in notes_of_damage(crawl.path)],
         "by_block": blocks,
     }
 
