@@ -9,14 +9,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import NoReturn, TextIO, TypeVar
 
 from contract import config_file, names
 from contract.config import Config
 from contract.crawl_config import read_crawl_config
 from contract.crawl_folder import CrawlFolder, open_folder, set_aside
 from contract.errors import EX_DATAERR, EX_TEMPFAIL, EX_USAGE, BadInput, ColetorError
-from contract.lines import fit_manual, say, width_of
+from contract.lines import fit_manual, say_if_possible, width_of
 from contract.terminal import guard
 from storage.errors import Damaged, UnknownFormat
 
@@ -65,13 +65,15 @@ def add_configuration(parser: Parser) -> None:
     )
 
 
-def at_least(least: Number) -> Callable[[str], Number]:
-    """The type of an option: a number of the type of `least`, not below it."""
+def at_least(least: Number, most: Number | None = None) -> Callable[[str], Number]:
+    """The type of an option: a number of the type of `least`, not below it, and not above `most`."""
 
     def read(text: str) -> Number:
         number = type(least)(text)
         if not number >= least:
             raise argparse.ArgumentTypeError(f"expected {least} or more, found {text}")
+        if most is not None and number > most:
+            raise argparse.ArgumentTypeError(f"expected {most} or less, found {text}")
         return number
 
     read.__name__ = "number"
@@ -121,14 +123,19 @@ def run(main: Callable[[], int | None], name: str) -> None:
         code = fail(
             name, "out of memory; run it again with more memory, or with smaller bounds in [blocks]", EX_TEMPFAIL
         )
-    try:
-        if sys.stdout is not None:  # None where our parent closed it
-            sys.stdout.flush()
-    except OSError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # or Python flushes again at exit, and prints an error
+    for stream in (sys.stdout, sys.stderr):
+        flush_or_drop(stream)
     sys.exit(code)
+
+
+def flush_or_drop(stream: TextIO | None) -> None:
+    """Python flushes again at exit, and changes the exit code if that fails: what cannot be written goes nowhere."""
+    if stream is None:  # our parent closed it
+        return
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def fill_standard_descriptors() -> None:
@@ -154,10 +161,7 @@ def first_error(group: BaseExceptionGroup) -> BaseException:
 
 
 def fail(name: str, message: object, code: int) -> int:
-    try:
-        say(f"{name}: {message}", sys.stderr)
-    except OSError:
-        pass  # standard error is a file on the disk that is full: the exit code still tells
+    say_if_possible(f"{name}: {message}", sys.stderr)  # where it is not, the exit code still tells
     return code
 
 

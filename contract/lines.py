@@ -3,10 +3,12 @@
 import os
 import sys
 import textwrap
+from contextlib import suppress
 from typing import TextIO
 
 WIDTH = 80  # of a terminal that reports none
 WIDTH_MIN = 40  # a narrower terminal wraps lines itself
+FIT_MIN = 20  # a narrower column holds no words; the environment may say COLUMNS=0
 
 
 def width_of(stream: TextIO | None) -> int | None:
@@ -25,10 +27,17 @@ def say(text: str, stream: TextIO | None = None, indent: int = 2) -> None:
     print(fit(text, width_of(stream), indent), file=stream, flush=True)
 
 
+def say_if_possible(text: str, stream: TextIO | None = None, indent: int = 2) -> None:
+    """As say, but what cannot be printed is lost: a closed terminal or a full disk does not change the exit code."""
+    with suppress(OSError, ValueError):
+        say(text, stream, indent)
+
+
 def fit(text: str, width: int | None, indent: int = 2) -> str:
     """Wraps long lines between words, and indents what follows. No word is broken, so that each can be copied."""
     if width is None:
         return text
+    width = max(width, FIT_MIN, indent + 1)
     wrapper = textwrap.TextWrapper(
         width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
     )

@@ -21,6 +21,9 @@ GENERATIONS = "R"
 TEXT = "R/text"
 CORRUPT = "corrupt"
 
+CRAWL_COMMAND, CYCLE_COMMAND, DEMO_COMMAND = "crawl", "run-cycle", "run-cycle --demo"
+RUN_COMMANDS = (CRAWL_COMMAND, CYCLE_COMMAND, DEMO_COMMAND)  # that the journal and live.json name
+
 PLAN = "plan.json"
 HELD = "held.json"
 VERIFIER_PLAN = "verifier.plan.json"

@@ -73,13 +73,11 @@ def guard() -> None:
 def guarded(stream: TextIO | None) -> TextIO | None:
     if stream is None or isinstance(stream, Screen):
         return stream
-    if stream.isatty():
-        return cast(TextIO, Screen(stream))
     if getattr(stream, "errors", "") == "strict":
         cast(TextIOWrapper, stream).reconfigure(
             errors="backslashreplace"
         )  # a file name that is not UTF-8 must not end the command
-    return stream
+    return cast(TextIO, Screen(stream)) if stream.isatty() else stream
 
 
 def beneath(stream: TextIO) -> TextIO:

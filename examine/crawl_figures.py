@@ -22,7 +22,7 @@ from contract.log import KINDS, State
 from contract.log_summary import read_log
 from contract.plan import cycles_without_plan, open_cycles, read_plan
 from contract.totals import Totals, read_totals
-from examine.damage_advice import advise
+from examine.damage_advice import Adviser
 from examine.problems import find_problems
 from examine.rates import estimate_end, list_work, measure_rates, share_busy_time
 from examine.run_files import Tail, read_live, read_tail
@@ -33,6 +33,7 @@ from storage.unsynced_files import open_regular
 UNKNOWN = "unknown"  # kind of a cycle whose plan cannot be read
 NEW_CYCLES = 32  # that examples of failures, and the growth of the folder, are taken from ...
 STAGES_SEARCHED = 500  # ... among so many lines of the journal
+PACE_LEAST_S = 600  # a pace over a shorter time does not tell what a day brings
 FAILURES_MAX_BYTES = 4 << 20  # a larger Falhas is not opened for an example
 FIGURES = (
     "known",
@@ -81,6 +82,7 @@ def describe_books(crawl: CrawlFolder, log: State, totals: Totals) -> dict:
     """What the log and the manifests say."""
     blocks = [describe_block(crawl.path, log, block) for block in range(log.blocks)]
     opened = [open_cycle(crawl.path, cycle) for cycle in open_cycles(crawl.path, log)]
+    adviser = Adviser(crawl, log)
     unplanned = [cycle["cycle"] for cycle in opened if cycle["kind"] == UNKNOWN]
     states: Counter[str] = Counter()
     for block in blocks:
@@ -107,7 +109,7 @@ def describe_books(crawl: CrawlFolder, log: State, totals: Totals) -> dict:
         "configuration": configuration_problem(crawl.path),
         "without_plan": sorted([*cycles_without_plan(crawl.path, log), *unplanned]),
         "uncounted": totals.uncounted,
-        "damage": [{**note, "run": advise(crawl, log, note["path"])} for note in notes_of_damage(crawl.path)],
+        "damage": [{**note, "run": adviser.advise(note["path"])} for note in notes_of_damage(crawl.path)],
         "by_block": blocks,
     }
 
@@ -184,20 +186,27 @@ def find_examples(crawl: Path, cycles: list[int], reasons: set[str]) -> dict[str
 
 
 def describe_disk(crawl: Path, cycles: list[int], day: dict, *, is_running: bool) -> dict:
-    """The file system of the crawl folder, and how the crawl fills it: bytes per page, times pages per day.
-
-    Pages per day are those of the last day; while a run is at work and less than a day is known, its pace goes on.
-    """
+    """The file system of the crawl folder, and how the crawl fills it."""
     about = os.statvfs(crawl)
     per_page = measure_page(crawl, cycles)
-    pages = day["pages_per_s"] * 86_400 if is_running and day["pages_per_s"] else day["pages"]
+    pages = count_daily_pages(day, is_running=is_running)
     return {
         "total_bytes": about.f_blocks * about.f_frsize,
         "used_bytes": (about.f_blocks - about.f_bfree) * about.f_frsize,
         "free_bytes": about.f_bavail * about.f_frsize,
         "bytes_per_page": None if per_page is None else round(per_page),
-        "growth_bytes_per_day": None if per_page is None else round(per_page * pages),
+        "growth_bytes_per_day": None if per_page is None or pages is None else round(per_page * pages),
     }
+
+
+def count_daily_pages(day: dict, *, is_running: bool) -> float | None:
+    """Pages of the last day; while a run is at work and less than a day is known, its pace goes on.
+
+    None where a run has been at work too short for that.
+    """
+    if not is_running or not day["pages_per_s"]:
+        return float(day["pages"])
+    return day["pages_per_s"] * 86_400 if day["covers_s"] >= PACE_LEAST_S else None
 
 
 def measure_page(crawl: Path, cycles: list[int]) -> float | None:

@@ -25,7 +25,6 @@ def find_problems(status: dict, stages: list[dict]) -> list[dict]:
         HELD: of_held(status),
         DAMAGE: of_damage(status),
         "disk": of_disk(status),
-        "servers": of_servers(status),
         "note": notes,
     }
     return [{"kind": kind, **problem} for kind, problems in by_kind.items() for problem in problems]
@@ -44,15 +43,24 @@ def of_run(status: dict) -> Iterator[dict]:
             }
     elif live["ended_at_ms"] is None and not status["running"]:
         yield {
-            "what": f"the run of bin/{live['command']} (process {live['process_id']}) died at about "
-            f"{moment(live['written_at_ms'])}; nothing is lost",
-            "do": f"bin/{live['command']} --crawl {crawl} resumes it",
+            "what": f"the run of {describe_death(live)}; nothing is lost",
+            "do": advise_resume(live["command"], crawl),
         }
     if status["inbox"] and not status["running"]:
         yield {
             "what": f"{count(status['inbox'], 'file')} of seeds or decisions in {names.INBOX}/, and no run is at work",
             "do": f"bin/run-cycle --crawl {crawl}",
         }
+
+
+def advise_resume(command: str, crawl: str) -> str:
+    if command == names.DEMO_COMMAND:  # which starts its web again, too
+        return f"bin/{command} resumes it; run it in the folder that has demo/"
+    return f"bin/{command} --crawl {crawl} resumes it"
+
+
+def describe_death(live: dict) -> str:
+    return f"bin/{live['command']} (process {live['process_id']}) died at about {moment(live['written_at_ms'])}"
 
 
 def of_deaths(status: dict, stages: list[dict]) -> Iterator[dict]:
@@ -104,18 +112,11 @@ def of_disk(status: dict) -> Iterator[dict]:
     is_short = free < min(FREE_LEAST_BYTES, FREE_LEAST_SHARE * disk["total_bytes"])
     full_s = free / growth * 86_400 if growth else None
     is_soon = status["running"] and full_s is not None and full_s < FULL_WITHIN_S
-    if is_short or is_soon:
-        when = f"; full in about {duration(full_s)} at the present pace" if is_soon else ""
-        yield {
-            "what": f"the disk is nearly full: {size(free)} free{when}",
-            "do": "make room; a full disk stops the crawl, and loses nothing",
-        }
-
-
-def of_servers(status: dict) -> Iterator[dict]:
-    crawl = shlex.quote(status["crawl"])
-    if failing := status["servers_failing"]:
-        yield {
-            "what": f"{count(failing, 'server')} wait{'s' if failing == 1 else ''} after failures",
-            "do": f"nothing: asked again later; bin/reconsider --crawl {crawl} --backed-off asks now",
-        }
+    soon = f"full in about {duration(full_s)} at the present pace" if full_s is not None and is_soon else ""
+    if is_short:
+        what = f"the disk is nearly full: {size(free)} free" + (f", {soon}" if soon else "")
+    elif soon:
+        what = f"the disk will be {soon}: {size(free)} free"
+    else:
+        return
+    yield {"what": what, "do": "make room; a full disk stops the crawl, and loses nothing"}

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from storage.unsynced_files import replace_file
+from contract.errors import Usage
+from storage.unsynced_files import is_other_thing, replace_file
 
+FILE_MODE = 0o644  # node_exporter runs as another user
 GAUGE, COUNTER = "gauge", "counter"
 Samples = Iterable[tuple[dict[str, str], float | int | None]]  # labels and value; a value of none is left out
 
@@ -23,7 +25,14 @@ class Metric(NamedTuple):
 
 def write_metrics(path: Path, status: dict) -> None:
     """Replaces the file by rename: the collector never reads half of it."""
-    replace_file(path, encode_metrics(status).encode())
+    expect_target(path)
+    replace_file(path, encode_metrics(status).encode(), FILE_MODE)
+
+
+def expect_target(path: Path) -> None:
+    """Usage where the name belongs to a folder, a device, a pipe or a link: a rename would replace or miss it."""
+    if is_other_thing(path):
+        raise Usage(f"--prometheus {path}: expected a regular file or a new name, found something else; it stays")
 
 
 def encode_metrics(status: dict) -> str:
@@ -55,13 +64,13 @@ def list_metrics(status: dict) -> Iterator[Metric]:
     yield Metric(
         "coletor_urls_not_answered_total",
         COUNTER,
-        "Listed URLs that failed or were refused, in committed cycles.",
+        "Listed URLs that failed or were refused, one per committed cycle that listed them.",
         [({"outcome": outcome}, fetched[outcome]) for outcome in ("failed", "refused")],
     )
     yield Metric(
         "coletor_errors_total",
         COUNTER,
-        "Listed URLs that were not answered, by reason, in committed cycles.",
+        "Listed URLs that were not answered, by reason, one per committed cycle that listed them.",
         [({"reason": reason}, number) for reason, number in status["reasons"].items()],
     )
     yield Metric(
@@ -132,4 +141,4 @@ def count_problems(status: dict) -> Samples:
     return [({"kind": kind}, kinds.count(kind)) for kind in KINDS]
 
 
-KINDS = ("run", "stage", "held", "damage", "disk", "servers", "note")  # of examine.problems: 0 is a sample too
+KINDS = ("run", "stage", "held", "damage", "disk", "note")  # of examine.problems: 0 is a sample too

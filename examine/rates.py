@@ -113,6 +113,8 @@ def estimate_end(
         return Estimate(0.0, "nothing is waiting")
     if not is_running:
         return Estimate(None, f"no estimate: no run is at work, {count(waiting, 'URL')} wait")
+    if due_ms is not None and due_ms > now_ms:
+        return Estimate(None, f"no estimate: all that waits is due later, the first at {moment(due_ms)}")
     for name in ESTIMATE_WINDOWS:
         rate = rates[name]
         if rate["covers_s"] >= ESTIMATE_LEAST_S and rate["pages_per_s"]:
@@ -123,8 +125,6 @@ def estimate_end(
                 f"about {duration(max(10, seconds))} for the {count(waiting, 'URL')} that wait, "
                 f"at {format_rate(rate['pages_per_s'])} pages/s over {over}; new URLs make it longer",
             )
-    if due_ms is not None and due_ms > now_ms:
-        return Estimate(None, f"no estimate: all that waits is due later, the first at {moment(due_ms)}")
     if rates["hour"]["covers_s"] < ESTIMATE_LEAST_S:
         return Estimate(None, "no estimate: the journal covers less than a minute")
     return Estimate(None, "no estimate: no page came in the time that the journal covers")

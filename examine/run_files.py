@@ -15,6 +15,7 @@ from storage.unsynced_files import read_end, read_start
 
 LIVE_MAX_BYTES = 1 << 20
 TAIL_MAX_BYTES = 4 << 20  # of the journal: about 10,000 attempts of stages, which take half a second to read
+LINES_MAX = 20_000  # of it: shorter lines are not those of a run
 NUMBER_MAX = 1 << 63
 UNUSABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # what a value of the wrong type raises
 JOURNAL_SUFFIX = ".jsonl"
@@ -75,7 +76,7 @@ def check_live(value: Any) -> Live:
     ended_at_ms = value["ended_at_ms"]
     live = Live(
         run=text(value["run"]),
-        command=text(value["command"]),
+        command=known_command(value["command"]),
         process_id=whole(value["pid"]),
         began_at_ms=whole(value["began_at_ms"]),
         written_at_ms=whole(value["written_at_ms"]),
@@ -102,7 +103,7 @@ def check_cycle(value: Any) -> dict:
         "memory_bytes": whole(value["memory_bytes"]),
         "share": None if value["share"] is None else real(value["share"]),
         "eta_s": None if value["eta_s"] is None else real(value["eta_s"]),
-        "figures": {text(name): number for name, number in figures.items() if type(number) is int},
+        "figures": {text(name): number for name, number in figures.items() if fits(number)},
     }
 
 
@@ -136,7 +137,8 @@ def read_tail(crawl: Path, most_bytes: int = TAIL_MAX_BYTES) -> Tail:
         left -= len(piece)
         if left <= 0:
             break
-    skipped = sum(take_lines(piece, tail) for piece in reversed(pieces))
+    lines = [line for piece in reversed(pieces) for line in whole_lines(piece)]
+    skipped = take_lines(lines[-LINES_MAX:], tail)
     if skipped:
         tail.notes.append(f"{folder}: {skipped} lines are not as a run writes them; they are ignored")
     moments = [line["begin_ms"] for line in (*tail.runs, *tail.stages)]
@@ -144,9 +146,14 @@ def read_tail(crawl: Path, most_bytes: int = TAIL_MAX_BYTES) -> Tail:
     return tail
 
 
-def take_lines(content: bytes, tail: Tail) -> int:
-    """Adds the lines to the tail; returns how many it ignored. The last line may still be being written."""
+def whole_lines(content: bytes) -> list[bytes]:
+    """The lines that are not empty, without the last one if it is still being written."""
     *lines, unfinished = content.split(b"\n")
+    return [line for line in lines if line]
+
+
+def take_lines(lines: list[bytes], tail: Tail) -> int:
+    """Adds the lines to the tail; returns how many it ignored."""
     ignored = 0
     for line in lines:
         try:
@@ -179,10 +186,22 @@ def check_run(value: Any) -> dict:
     }
 
 
+def known_command(value: Any) -> str:
+    """A command that makes runs: bin/status advises to run it."""
+    if value not in names.RUN_COMMANDS:
+        raise ValueError(f"{str(value)[:40]} where {', '.join(names.RUN_COMMANDS)} is expected")
+    return text(value)
+
+
 def text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{type(value).__name__} where a text is expected")
     return value[:4_000]
+
+
+def fits(value: Any) -> bool:
+    """Whether a figure that a stage reported can be used; others may be of any type and size."""
+    return type(value) is int and 0 <= value < NUMBER_MAX
 
 
 def whole(value: Any, least: int = 0) -> int:

@@ -18,6 +18,7 @@ Example: bin/status --crawl demo/crawl --watch
 """
 
 import json
+import signal
 import sys
 import time
 from pathlib import Path
@@ -29,7 +30,7 @@ from rich.text import Text
 from contract.command import at_least, make_parser, run
 from contract.crawl_folder import open_folder
 from contract.errors import EX_DATAERR, Usage
-from contract.lines import fit, say, width_of
+from contract.lines import FIT_MIN, fit, say, width_of
 from contract.terminal import beneath
 from examine.crawl_figures import describe
 from examine.prometheus import write_metrics
@@ -37,6 +38,7 @@ from examine.status_page import LABEL_WIDTH, make_page
 
 NAME = "status"
 WATCH_EVERY_S = 2.0
+WATCH_LEAST_S, WATCH_MOST_S = 0.1, 86_400.0
 
 
 def main() -> int:
@@ -45,7 +47,7 @@ def main() -> int:
     parser.add_argument("--blocks", action="store_true", help="print a table of the blocks too")
     parser.add_argument(
         "--watch",
-        type=at_least(0.1),
+        type=at_least(WATCH_LEAST_S, WATCH_MOST_S),
         nargs="?",
         const=WATCH_EVERY_S,
         metavar="SECONDS",
@@ -78,16 +80,19 @@ def exit_code_of(status: dict) -> int:
 
 
 def watch(crawl: Path, every_s: float, with_blocks: bool) -> int:
-    """Shows the page again and again; Ctrl-C ends it. Where there is no terminal, pages follow each other."""
+    """Shows the page again and again; Ctrl-C or SIGTERM ends it. Without a terminal, pages follow each other."""
     try:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # or it would leave the alternate screen as it is
         look(crawl)  # a folder that is no crawl is an error at once, not a page
-        if width_of(sys.stdout) is None:
+        console = Console(file=beneath(sys.stdout), highlight=False)
+        if width_of(sys.stdout) is None or console.is_dumb_terminal:
             while True:
                 for line in make_page(look(crawl), with_blocks=with_blocks):
                     say(line)
                 print(flush=True)
                 time.sleep(every_s)
-        console = Console(file=beneath(sys.stdout), highlight=False)
+        if console.width < FIT_MIN:
+            console.width = FIT_MIN  # such as of COLUMNS=0
         with Live(
             console=console, auto_refresh=False, screen=True, redirect_stdout=False, redirect_stderr=False
         ) as live:
@@ -102,9 +107,10 @@ def watch(crawl: Path, every_s: float, with_blocks: bool) -> int:
 def fit_screen(lines: list[str], console: Console) -> str:
     """As many lines as the terminal has; the last one says how many are left out."""
     fitted = "\n".join(fit(line, console.width, LABEL_WIDTH) for line in lines).split("\n")
-    if len(fitted) > console.height:
-        left_out = len(fitted) - console.height + 1
-        fitted = [*fitted[: console.height - 1], f"({left_out} more lines: bin/status without --watch shows them)"]
+    height = max(1, console.height)
+    if len(fitted) > height:
+        left_out = len(fitted) - height + 1
+        fitted = [*fitted[: height - 1], f"({left_out} more lines: bin/status without --watch shows them)"]
     return "\n".join(fitted)
 
 

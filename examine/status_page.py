@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from contract import names
 from contract.terminal import make_plain
 from contract.units import count, duration, moment, size
-from examine.problems import DAMAGE, HELD
+from examine.problems import DAMAGE, HELD, describe_death
 from examine.rates import WINDOWS_S, format_rate
 
 LABEL_WIDTH = 10
+CUT = "..."  # in every encoding of a terminal
 ERRORS_SHOWN = 10
 CYCLES_SHOWN = 16
 SLACK_S = 3  # live.json is that old at most
@@ -34,7 +35,7 @@ def make_page(status: dict, *, with_blocks: bool = False, width: int | None = No
 
 
 def cut(line: str, width: int | None) -> str:
-    return line if width is None or len(line) <= width else line[: width - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    return line if width is None or len(line) <= width else line[: width - len(CUT)] + CUT
 
 
 def labelled(label: str, text: str) -> str:
@@ -68,8 +69,11 @@ def describe_now(status: dict) -> Iterator[str]:
         flying = {cycle["cycle"] for cycle in cycles}
     else:
         if live and live["ended_at_ms"] is not None:
-            why = f": {live['why']}" if live["why"] else ""
-            yield labelled("now", f"nothing; bin/{live['command']} ended at {moment(live['ended_at_ms'])}{why}")
+            why = live["why"].strip().partition("\n")[0]  # what a run ends with may have many lines
+            ended = f"nothing; bin/{live['command']} ended at {moment(live['ended_at_ms'])}"
+            yield labelled("now", f"{ended}: {why}" if why else ended)
+        elif live and not status["running"]:
+            yield labelled("now", f"nothing; {describe_death(live)}")
         flying = set()
     for cycle in status["open"]:
         if cycle["cycle"] not in flying:
@@ -97,10 +101,13 @@ def describe_fetched(status: dict) -> Iterator[str]:
 def describe_rates(status: dict) -> str:
     parts = []
     rates = status["rates"]
+    counted_s, known_s = rates["minute"]["covers_s"], rates["hour"]["covers_s"]  # by the run, and by the journal
+    knows_more = counted_s > known_s + SLACK_S  # the run: somebody deleted the journal
     for name, length_s in WINDOWS_S.items():
         rate = rates[name]
-        is_all = name == "minute" and rates["hour"]["covers_s"] <= length_s  # the hour knows no more: one is enough
-        if rate["pages_per_s"] is None or is_all:
+        # The hour of a young journal says the same as the minute.
+        is_left_out = not knows_more and known_s <= length_s if name == "minute" else knows_more
+        if rate["pages_per_s"] is None or is_left_out:
             continue
         is_whole = rate["covers_s"] >= length_s - SLACK_S
         over = f"the last {name}" if is_whole else f"{duration(max(1, round(rate['covers_s'])))}"
@@ -124,7 +131,7 @@ def describe_known(status: dict) -> Iterator[str]:
 def describe_errors(status: dict) -> Iterator[str]:
     """One line per kind, with an example."""
     for number, row in enumerate(status["errors"][:ERRORS_SHOWN]):
-        numbers = [count(row["urls"], "URL")] if row["urls"] else []
+        numbers = [count(row["urls"], "time")] if row["urls"] else []  # a URL counts once per cycle that listed it
         numbers += [f"{count(row[name], 'server')} {word}" for name, word in STATES_OF_SERVERS if row[name]]
         message = f": {row['message']}" if row["message"] else ""
         such = f", such as {row['example']}{message}" if row["example"] else ""
@@ -193,6 +200,10 @@ def describe_problems(status: dict) -> Iterator[str]:
         yield labelled("wrong", "nothing")
 
 
+def describe_due(due_ms: int | None, now_ms: int) -> str:
+    return "-" if due_ms is None else "now" if due_ms <= now_ms else moment(due_ms)
+
+
 def tabulate_blocks(status: dict) -> Iterator[str]:
     rows = [["block", "generation", "known", "collected", "to fetch", "servers", "due"]]
     for block in status["by_block"]:
@@ -203,7 +214,7 @@ def tabulate_blocks(status: dict) -> Iterator[str]:
                 str(block["block"]),
                 "-" if block["generation"] is None else str(block["generation"]),
                 *figures,
-                "damaged" if block.get("damaged") else "-" if due is None else "now" if due == 0 else moment(due),
+                "damaged" if block.get("damaged") else describe_due(due, status["now_ms"]),
             ]
         )
     widths = [max(map(len, column)) for column in list(zip(*rows))[:-1]]

@@ -52,17 +52,31 @@ def cut_unfinished_line(descriptor: int, size: int) -> int:
     return begin + at + 1
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Replaces a file by rename: a reader finds the old or the new one, whole. One process at a time may do so."""
-    aside = path.with_name(ASIDE + path.name)
+def replace_file(path: Path, content: bytes, mode: int | None = None) -> None:
+    """Replaces a file by rename: a reader finds the old or the new one, whole. One process at a time may do so.
+
+    `mode` holds whatever the umask is. The unfinished file has another suffix: who collects `*.prom` does not read it.
+    """
+    aside = path.with_name(f"{ASIDE}{path.name}.tmp")
     aside.unlink(missing_ok=True)
     descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     try:
-        with open(descriptor, "wb", closefd=False) as file:
+        with open(descriptor, "wb") as file:
             file.write(content)
-    finally:
-        os.close(descriptor)
-    aside.rename(path)
+            if mode is not None:
+                os.fchmod(descriptor, mode)
+        aside.rename(path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+
+
+def is_other_thing(path: Path) -> bool:
+    """Whether the name belongs to something that is no regular file, such as a folder, a device or a link."""
+    try:
+        return not stat.S_ISREG(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return False
 
 
 def read_start(path: Path, most_bytes: int) -> bytes:

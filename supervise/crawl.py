@@ -1,6 +1,6 @@
 """crawl: runs cycles until it is stopped or a limit is reached.
 
-  bin/crawl [--crawl DIR]                    until SIGINT or SIGTERM
+  bin/crawl [--crawl DIR]                    until SIGINT, SIGTERM or SIGHUP
   bin/crawl --until-done                     until nothing is waiting, or only servers that do not answer
   bin/crawl --cycles 10 --max-pages 50000    or until the first of several limits
   bin/crawl --max-bytes 2000000000 --max-hours 8
@@ -20,6 +20,7 @@ later, the command sleeps until then. If nothing waits at all, it ends if --cycl
 Example: bin/crawl --crawl mine --max-hours 8
 """
 
+from contract import names
 from contract.command import at_least, make_parser, run
 from contract.units import moment
 from supervise.left_servers import describe_left
@@ -28,7 +29,7 @@ from supervise.replacement import add_replacement
 from supervise.ring import Ring
 from supervise.session import Session
 
-NAME = "crawl"
+NAME = names.CRAWL_COMMAND
 PATIENCE_MIN = 10.0
 
 

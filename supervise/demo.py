@@ -11,7 +11,7 @@ from pathlib import Path
 from contract import config_file, names
 from contract.crawl_folder import create
 from contract.errors import EX_TEMPFAIL, Locked, TryLater
-from contract.lines import say
+from contract.lines import say_if_possible
 from contract.log import KINDS, replay
 from contract.units import count, duration, size
 from storage.publish import read_manifest
@@ -20,7 +20,6 @@ from supervise.pipeline import Limits
 from supervise.seed import leave
 from supervise.session import Session
 
-NAME = "run-cycle"
 FOLDER = Path("demo")
 WEB_SEED = 1
 WEB_SERVERS = 300
@@ -73,19 +72,19 @@ def run(arguments) -> int:
             create(crawl, config_file.load(settings, arguments.set).blocks.first, config=config_file.load(settings))
             leave(crawl, ready["seeds"])
         if not arguments.quiet:
-            say(
+            say_if_possible(
                 f"a web of {count(ready['servers'], 'server')} listens on loopback, port {ready['port']}; "
                 f"crawling it into {crawl} (stop with Ctrl-C; the same command resumes)",
                 sys.stderr,
             )
         arguments.crawl, arguments.config, arguments.yes = crawl, settings, True  # the folder may have been moved
-        session = Session(arguments, NAME)
+        session = Session(arguments, names.DEMO_COMMAND)
         code = session.run(lambda ring: run_cycles(ring, Limits(until_done=True)))
     finally:
         server.stdin.close()
         server.wait()
     if session.stopped:
-        say("interrupted; bin/run-cycle --demo resumes it", sys.stderr)
+        say_if_possible("interrupted; bin/run-cycle --demo resumes it", sys.stderr)
         return EX_TEMPFAIL
     print_result(session, folder, crawl, time.monotonic() - began)
     return code
@@ -143,19 +142,19 @@ def print_result(session: Session, folder: Path, crawl: Path, seconds: float) ->
     if session.quiet:
         return
     log = replay(crawl, session.crawl.blocks_first)
-    print(f"\n{session.word}")
+    session.show(f"\n{session.word}")
     cycles = [entry.cycle for entry in log.entries if entry and KINDS[entry.kind].fetches]
     if not cycles:
         return
     counts = {cycle: read_manifest(crawl / names.cycle(cycle) / names.FETCHER)["counts"] for cycle in cycles}
     total = {name: sum(count[name] for count in counts.values()) for name in ("answered", "bytes", "failed", "refused")}
-    say(
+    session.say(
         f"{count(total['answered'], 'page')} ({size(total['bytes'])}) in {count(len(cycles), 'cycle')}, "
         f"{count(total['failed'], 'failed attempt')}, {total['refused']:,} refused by robots.txt; "
         f"{count(log.blocks, 'block')}, {count(log.length, 'commit')}; "
         f"this run: {count(session.flights.counts.cycles, 'cycle')}, {duration(seconds)}"
     )
-    print(f"(remove {folder}/ to begin anew)")
+    session.show(f"(remove {folder}/ to begin anew)")
     richest = crawl / names.cycle(max(cycles, key=lambda cycle: counts[cycle]["answered"]))
     files = {
         crawl / names.LOG: "one small file per commit: the only truth",
@@ -165,10 +164,10 @@ def print_result(session: Session, folder: Path, crawl: Path, seconds: float) ->
         folder / "web" / "access.jsonl": "what the web's own servers saw",
     }
     width = max(len(str(path)) for path in files)
-    print("\nwhat lies where")
+    session.show("\nwhat lies where")
     for path, meaning in files.items():
-        print(f"  {str(path):<{width}}  {meaning}")
-    print(f"""
+        session.show(f"  {str(path):<{width}}  {meaning}")
+    session.show(f"""
 try next
   bin/status --crawl {crawl}
   bin/check --crawl {crawl}

@@ -1,14 +1,13 @@
 """What a person sees during a run: a live view on a terminal; elsewhere a line now and then.
 
-On a terminal, one row per cycle in flight and one for the run. A terminal that is closed, or a pipe whose reader ended,
-never ends the run: what cannot be printed is dropped.
+On a terminal, one row per cycle in flight and one for the run. What cannot be printed is dropped
+(supervise/unbreakable_stream.py): neither a stopped terminal nor a pipe whose reader ended delays or ends the run. A
+terminal that is closed sends SIGHUP, which stops the run in order unless nohup made it ignored (supervise/session.py).
 """
 
-import os
 import sys
 import time
 from collections import Counter
-from typing import TextIO
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -17,13 +16,15 @@ from rich.table import Table
 from rich.text import Text
 
 from contract.config import Config
+from contract.lines import FIT_MIN
 from contract.log import KINDS
-from contract.terminal import beneath, make_plain
+from contract.terminal import make_plain
 from contract.units import count, duration, size
 from supervise.events import INFO, describe_event, describe_kept_keys
 from supervise.flight_view import FlightView, Views, count_all, round_s
 from supervise.flights import Flights
 from supervise.pace import Pace
+from supervise.unbreakable_stream import Unbreakable, is_at_terminal
 
 LINE_EVERY_S = 10.0
 REFRESHES_PER_S = 4
@@ -42,9 +43,11 @@ class Display:
         self._flights = flights
         self._quiet = quiet
         self.memory_of = lambda process_id: 0  # private memory of a stage's processes in bytes; the session sets it
-        is_terminal = sys.stderr is not None and is_at_terminal(sys.stderr)
-        # Lines wrap at the width of a terminal, and only there.
-        self._console = Console(file=Unbreakable(sys.stderr), highlight=False, soft_wrap=not is_terminal)
+        self._console = Console(file=Unbreakable(sys.stderr), highlight=False)
+        is_terminal = sys.stderr is not None and is_at_terminal(sys.stderr) and not self._console.is_dumb_terminal
+        if self._console.width < FIT_MIN:
+            self._console.width = FIT_MIN  # such as of COLUMNS=0, where nothing would be shown
+        self._console.soft_wrap = not is_terminal  # lines wrap at the width of a terminal, and only there
         self._printed_at = time.monotonic()
         self._slept = ""  # the last text of a sleep, which is reported again and again while it lasts
         self._views, self._pace = Views(), Pace()
@@ -202,49 +205,3 @@ def describe_rest(views: list[FlightView]) -> str:
     """Cycles that have no row: how many do what."""
     doing = Counter(view.verb or view.text.partition(" since ")[0] for view in views)
     return f"and {count(len(views), 'cycle')} more: " + ", ".join(f"{number} {what}" for what, number in doing.items())
-
-
-def is_at_terminal(stream: TextIO) -> bool:
-    try:
-        return stream.isatty()
-    except (OSError, ValueError):  # it is closed
-        return False
-
-
-class Unbreakable:
-    """A text stream that drops what cannot be written: a closed terminal or a full disk must not end a crawl.
-
-    It writes to the descriptor itself: a buffer that cannot be flushed would change the exit code of the process.
-    """
-
-    def __init__(self, stream: TextIO | None):
-        self._stream = beneath(stream) if stream is not None else None
-        self.encoding = getattr(self._stream, "encoding", None) or "utf-8"
-        try:
-            self._descriptor = self._stream.fileno() if self._stream is not None else None
-        except (OSError, ValueError):  # it is no file
-            self._descriptor = None
-
-    def write(self, text: str) -> int:
-        try:
-            if self._descriptor is not None:
-                write_all(self._descriptor, text.encode(self.encoding, "backslashreplace"))
-            elif self._stream is not None:
-                self._stream.write(text)
-        except (OSError, ValueError):
-            pass
-        return len(text)
-
-    def flush(self) -> None:
-        """Nothing waits here."""
-
-    def isatty(self) -> bool:
-        return self._stream is not None and is_at_terminal(self._stream)
-
-    def fileno(self) -> int:
-        return -1 if self._descriptor is None else self._descriptor
-
-
-def write_all(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]

@@ -25,7 +25,7 @@ from supervise.deaths import Deaths, describe_machine, name_exit
 from supervise.deletion import delete, has_pages, remove_garbage, take_snapshot
 from supervise.flights import Flight, Flights
 from supervise.inbox import commit_taking, plan_takings, publish_taking
-from supervise.lost_plans import set_cycle_aside
+from supervise.lost_plans import close_notes, set_cycle_aside
 from supervise.turns import Done, Sleep, Turn, next_step
 
 REMAKES_MAX = 2  # how often a cycle may remake damaged output of its own stages
@@ -66,6 +66,7 @@ class Ring:
         """Start-up (rule 8): syncs what is visible, removes garbage; returns the plans of open cycles."""
         self.attempts.fetchers = min(flights_max, self.config.supervisor.fetchers)
         self._sync_what_is_visible()
+        close_notes(self.state)
         for cycle in cycles_without_plan(self._path, self.state.log):
             path = self._path / names.cycle(cycle) / names.PLAN
             self._set_aside(cycle, f"{path}: expected the plan of an open cycle, found none")

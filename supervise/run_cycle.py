@@ -21,7 +21,7 @@ import sys
 from contract import names
 from contract.command import at_least, given, is_crawl_given, make_parser, run
 from contract.errors import EX_TEMPFAIL, Locked, Usage
-from contract.lines import say
+from contract.lines import say_if_possible
 from contract.units import moment
 from supervise import demo
 from supervise.pipeline import Limits, Pipeline
@@ -30,7 +30,7 @@ from supervise.ring import Ring
 from supervise.session import Session
 from supervise.turns import Done, Sleep
 
-NAME = "run-cycle"
+NAME = names.CYCLE_COMMAND
 
 
 def main() -> int:
@@ -67,7 +67,7 @@ def main() -> int:
             return EX_TEMPFAIL
         raise
     if session.stopped:
-        say(f"{NAME}: interrupted; the same command resumes the cycle", sys.stderr)
+        say_if_possible(f"{NAME}: interrupted; the same command resumes the cycle", sys.stderr)
         return EX_TEMPFAIL
     session.say(session.word)
     if session.flights.counts.cycles:

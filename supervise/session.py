@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import trio
 
@@ -12,7 +12,7 @@ from contract import names
 from contract.command import first_error, given, setting_aside
 from contract.crawl_folder import hold_lock, open_folder
 from contract.errors import EX_DATAERR, EX_TEMPFAIL
-from contract.lines import say
+from contract.lines import say_if_possible
 from contract.units import count, duration, size
 from supervise.attempts import Attempts, Stopped
 from supervise.crawl_state import CrawlState, now_ms
@@ -46,6 +46,7 @@ class Session:
         run = f"{self.flights.began_at_ms}-{os.getpid()}"
         self._journal = Journal(self.crawl.path, run, command, on_trouble=self._line)
         self._live = Live(run, command)
+        self._is_live_troubled = False
         self.seconds = 0.0
         self.stopped = False
         self.word = ""
@@ -111,7 +112,7 @@ class Session:
         self._messages.line(text, cycle=cycle, stage=stage)
 
     async def _watch_signals(self, stages: Stages, task_status=trio.TASK_STATUS_IGNORED) -> None:
-        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        with trio.open_signal_receiver(*stop_signals()) as signals:
             task_status.started()
             async for _ in signals:
                 self._line("stopping: waiting for the stages in progress to end")
@@ -124,11 +125,20 @@ class Session:
 
     def _write_live(self, why: str | None = None) -> None:
         live = self._live.describe(self.flights, time.monotonic(), now_ms(), memory_bytes)
-        write_live(self.crawl.path / names.LIVE, live if why is None else describe_end(live, now_ms(), why))
+        trouble = write_live(self.crawl.path / names.LIVE, live if why is None else describe_end(live, now_ms(), why))
+        if trouble and not self._is_live_troubled:
+            self._is_live_troubled = True
+            self._line(f"{trouble}; bin/status does not show what this run does, the crawl goes on")
 
     def say(self, text: str) -> None:
         if not self.quiet:
-            say(text)
+            say_if_possible(text)
+
+    def show(self, text: str) -> None:
+        """Prints lines whole, however wide they are, so that each can be copied."""
+        if not self.quiet:
+            with suppress(OSError, ValueError):
+                print(text, flush=True)
 
     def summarise(self) -> None:
         run = self.flights.counts
@@ -140,5 +150,10 @@ class Session:
 
     def suggest(self, *commands: str) -> None:
         """Prints the commands to run next, one per line, so that each can be copied whole."""
-        if not self.quiet:
-            print("next: " + "\n      ".join(commands))
+        self.show("next: " + "\n      ".join(commands))
+
+
+def stop_signals() -> list[signal.Signals]:
+    """Those that stop a run in order. A closed terminal sends SIGHUP; under nohup it is ignored, and stays so."""
+    is_ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM, *([] if is_ignored else [signal.SIGHUP])]

@@ -1,16 +1,25 @@
 """A run that a fault ended, and what the next command makes of it: open cycles, limits, refused files."""
 
+import json
 import os
 import signal
 import subprocess
+import sys
 
 import pytest
 
 from contract import names
 from contract.log import SEED
-from tests.pipeline.struck import STAGE, WARM, WEB_SEED, WEB_SERVERS, Struck, find, has_ended, wait_for
+from tests.pipeline.struck import STAGE, WARM, WEB_SEED, WEB_SERVERS, WITHIN_S, Struck, find, has_ended, wait_for
 
 MOST = 17  # pages
+# Becomes a command that a terminal, whose descriptor is the first argument, hangs up when it is closed.
+TAKE_TERMINAL = """
+import fcntl, os, sys, termios
+os.setsid()
+fcntl.ioctl(int(sys.argv[1]), termios.TIOCSCTTY, 0)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 
 @pytest.fixture
@@ -49,7 +58,7 @@ def test_a_crawl_of_one_block_has_one_cycle_at_a_time(tmp_path, synthetic_web):
     crawl.judge(kills=1)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.sampled(1)
 def test_a_stop_while_the_warm_process_imports_ends_in_order(crawl, number):
     run = crawl.start(stdout=subprocess.PIPE, text=True)
@@ -61,6 +70,45 @@ def test_a_stop_while_the_warm_process_imports_ends_in_order(crawl, number):
     assert not any(os.path.exists(f"/proc/{process_id}") for process_id in warm)
     assert "Traceback" not in crawl.told()
     assert crawl.run("check").returncode == 0
+
+
+def test_a_terminal_that_is_closed_stops_the_run_in_order(crawl):
+    """Its exit code is that of a stop, though nothing can be printed any more."""
+    ours, theirs = os.openpty()
+    run = crawl.start(
+        prefix=(sys.executable, "-c", TAKE_TERMINAL, str(theirs)), stdout=theirs, stderr=theirs, pass_fds=(theirs,)
+    )
+    os.close(theirs)
+    assert wait_for(run, lambda: "began" in live_of(crawl) and find(run, WARM))
+    os.close(ours)
+    assert run.wait(WITHIN_S) == 0
+    assert json.loads(live_of(crawl))["why"] == "stopped"
+
+
+def test_under_nohup_a_run_survives_its_terminal(crawl):
+    run = crawl.start("--cycles", 1, prefix=("nohup",))
+    assert wait_for(run, lambda: "began" in live_of(crawl))
+    run.send_signal(signal.SIGHUP)
+    assert run.wait(WITHIN_S) == 0
+    assert json.loads(live_of(crawl))["why"] != "stopped"
+
+
+def test_a_pipe_that_nobody_reads_does_not_stop_a_run(crawl):
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    try:
+        while True:
+            os.write(writing, b"x" * 4096)
+    except BlockingIOError:
+        os.set_blocking(writing, True)
+    run = crawl.start("--cycles", 1, stderr=writing)
+    try:
+        assert has_ended(run, WITHIN_S)
+    finally:
+        run.kill()
+        os.close(reading)
+        os.close(writing)
+    assert run.returncode == 0
 
 
 def live_of(crawl: Struck) -> str:
@@ -125,5 +173,6 @@ def test_things_in_the_place_of_the_files_of_a_run_do_not_stop_it(crawl):
     (crawl.path / names.MESSAGES).symlink_to("/dev/full")
     assert crawl.start(name="run-cycle").wait() == 0, crawl.told()
     assert "lines of the journal are lost" in crawl.told()
+    assert crawl.told().count("bin/status does not show what this run does, the crawl goes on") == 1
     assert has_ended(crawl.start(name="status", stdout=subprocess.DEVNULL), 600)
     assert crawl.run("check").returncode == 0

@@ -9,10 +9,10 @@ import os
 import pytest
 
 from contract import names
-from contract.crawl_folder import create
+from contract.crawl_folder import create, notes_of_damage
 from contract.log import ABANDON, CRAWL, replay
 from storage.publish import is_published
-from supervise.lost_plans import set_cycle_aside
+from supervise.lost_plans import close_notes, set_cycle_aside
 from supervise.seed import leave
 from tests.pipeline.test_supervisor import Crawl, flip_a_byte
 from tests.small_crawl import Page, SmallCrawl
@@ -57,6 +57,9 @@ def test_an_open_cycle_without_its_plan_is_set_aside_and_its_id_is_used_up(crawl
     )
     again = crawl.run("run-cycle")
     assert again.returncode == 0 and "set aside" not in again.stderr, "said once"
+    shown, checked = crawl.run("status"), crawl.run("check")
+    assert shown.returncode == checked.returncode == 0
+    assert f"cycles/{cycle:08d}" not in shown.stdout + checked.stdout and aside.is_dir(), "nothing is to be done"
     crawl.goes_on()
 
 
@@ -73,6 +76,11 @@ def test_what_a_cycle_without_plan_made_of_a_generation_is_set_aside_with_it(tmp
     aside = set_cycle_aside(small.crawl_state, plan.cycle, "plan.json is lost")
     assert is_published(aside / "-".join(made.split("/"))) and (aside / f"R-text-{names.segment(plan.cycle)}").exists()
     assert not (small.crawl.path / made).exists() and small.crawl_state.log.is_closed(plan.cycle)
+    other = {"path": "cycles/00000099", "reason": "not of this log"}
+    (small.crawl.path / names.CORRUPT / "other.json").write_text(json.dumps(other))
+    assert {note["path"] for note in notes_of_damage(small.crawl.path)} == {names.cycle(plan.cycle), other["path"]}
+    close_notes(small.crawl_state)
+    assert notes_of_damage(small.crawl.path) == [other] and aside.is_dir()
 
 
 def test_a_file_that_was_set_aside_is_not_set_aside_again(crawled):

@@ -19,7 +19,7 @@ from contract.crawl_folder import hold_lock, notes_of_damage, open_folder, set_a
 from contract.errors import EX_DATAERR, EX_TEMPFAIL, EX_USAGE
 from contract.log import ABANDON, CRAWL, Entry, commit
 from contract.tables import FAILED
-from examine.damage_advice import advise
+from examine.damage_advice import Adviser
 from storage.publish import encode_json, read_json, read_manifest
 from tests.small_crawl import NOW_MS, Page, SmallCrawl
 
@@ -295,12 +295,33 @@ def test_status_tells_to_rebuild_where_a_repair_cannot_do(finished, crawl, name)
     flip(damaged)
     set_aside(crawl, damaged, "a bit was flipped")
     (note,) = notes_of_damage(crawl)
-    advice = advise(open_folder(crawl), finished.crawl_state.log, note["path"]).split()
+    advice = Adviser(open_folder(crawl), finished.crawl_state.log).advise(note["path"]).split()
     assert "--rebuild" in advice
     rebuilt = subprocess.run([ROOT / advice[0], *advice[1:]], capture_output=True, text=True)
     assert rebuilt.returncode == 0, rebuilt.stderr
     assert content(crawl) == before
     assert notes_of_damage(crawl) == []
+
+
+def test_advice_reads_each_live_manifest_once_and_nothing_else(finished, crawl, monkeypatch):
+    """However many notes there are, and however long the log is."""
+    log, folder = finished.crawl_state.log, open_folder(crawl)
+    lives = [live(finished, block) for block in range(log.blocks)]
+    texts = sorted(path.name for path in (crawl / names.TEXT).iterdir())
+    read, open_file = [], Path.open
+    monkeypatch.setattr(
+        Path, "open", lambda path, *more, **options: (read.append(path), open_file(path, *more, **options))[1]
+    )
+    monkeypatch.setattr("storage.publish.checksum", lambda path: pytest.fail(f"{path} was read"))
+    adviser = Adviser(folder, log)
+    for _ in range(3):
+        for block, generation in enumerate(lives):
+            assert adviser.advise(f"{generation}/key.npy").endswith(f"--rebuild {block}")
+        assert all("--rebuild" in adviser.advise(f"{names.TEXT}/{name}") for name in texts)
+    assert sorted(read) == sorted(crawl / generation / names.MANIFEST for generation in lives)
+    assert adviser.advise("R/0000/00099999/key.npy").endswith("--cycle 99999 --repair")
+    assert adviser.advise("cycles/00000003/verifier/AUX.parquet").endswith("--cycle 3 --repair")
+    assert adviser.advise("R/x") == adviser.advise("..") == adviser.advise("cycles/00000003") == ""
 
 
 def test_wrong_command_lines(crawl):

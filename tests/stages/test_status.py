@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import signal
 import subprocess
 import time
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from contract import names
 from contract.crawl_folder import hold_lock, open_folder
 from examine.crawl_figures import describe
-from examine.run_files import read_live, read_tail
+from examine.run_files import LINES_MAX, read_live, read_tail
 from examine.status_page import make_page
 from supervise.journal import Journal
 from supervise.live import Live, describe_end, write_live
@@ -102,7 +101,7 @@ def test_a_live_run_shows_its_cycles_and_rates(crawl):
     assert "over 30 min, since the journal begins" in page
     assert status["rates"]["hour"]["pages"] == 600 + 780 + 90
     assert list(status["stages"]) == ["fetcher", "extractor", "verifier", "scheduler"]
-    assert status["problems"] == [] or {found["kind"] for found in status["problems"]} <= {"servers", "disk"}
+    assert status["problems"] == [] or {found["kind"] for found in status["problems"]} <= {"disk"}
 
 
 def test_a_run_that_was_killed_is_wrong_and_open_cycles_are_shown(crawl):
@@ -144,6 +143,7 @@ WRONG = {
     "command": None,
     "pid_began_ticks": "x",
 }
+FORGED = ("", "seed", "crawl; rm -rf /", "run-cycle --drop-open", "\x1b]0;owned\x07", ["crawl"])
 
 
 @pytest.mark.parametrize("kind", HOSTILE_LIVE)
@@ -159,6 +159,21 @@ def test_a_value_of_the_wrong_type_makes_live_json_useless(crawl, name):
     write_alive(crawl, **{name: WRONG[name]})
     live, note = read_live(crawl)
     assert live is None and "it is ignored" in note
+
+
+@pytest.mark.parametrize("command", FORGED, ids=repr)
+def test_a_command_that_makes_no_runs_makes_live_json_useless(crawl, command):
+    write_alive(crawl, command=command)
+    live, note = read_live(crawl)
+    assert live is None and "it is ignored" in note
+
+
+def test_figures_that_do_not_fit_are_ignored(crawl):
+    live = write_alive(crawl)
+    live["cycles"][0]["figures"] = {"pages": 10**400, "bytes": -1, "listed": 5, "waiting": 1.5}
+    write_live(crawl / names.LIVE, live)
+    assert read_live(crawl)[0].cycles[0]["figures"] == {"listed": 5}
+    assert "wrong     " in page_of(crawl)
 
 
 @pytest.mark.parametrize("name", ["cycle", "figures", "text", "share", "stage", "memory_bytes"])
@@ -195,10 +210,10 @@ def test_lines_that_no_run_wrote_are_ignored_and_the_others_count(crawl):
     path = crawl / names.JOURNAL / "00000000.jsonl"
     good = path.read_bytes()
     stage = json.loads(good.splitlines()[1])
-    bad = [b"", b"{}", b"[1]", b"\xff\xfe", b"[" * 50_000, b'"x"', b"null"]
+    bad = [b"{}", b"[1]", b"\xff\xfe", b"[" * 50_000, b'"x"', b"null"]
     bad += [json.dumps({**stage, name: value}).encode() for name, value in (("cycle", "7"), ("end_ms", None))]
     bad += [json.dumps({**stage, name: value}).encode() for name, value in (("pages", []), ("begin_ms", 10**30))]
-    path.write_bytes(b"\n".join(bad) + b"\n" + good + b'{"event": "sta')
+    path.write_bytes(b"\n\n".join(bad) + b"\n" + good + b'{"event": "sta')
     tail = read_tail(crawl)
     assert (len(tail.stages), len(tail.runs)) == (2, 1)
     assert tail.notes == [f"{crawl / names.JOURNAL}: {len(bad)} lines are not as a run writes them; they are ignored"]
@@ -240,40 +255,6 @@ def test_prometheus_replaces_the_file(crawl, tmp_path):
     assert run_status(crawl, "--prometheus", target, "--json").returncode == 64
 
 
-def test_watch_ends_cleanly_on_ctrl_c(crawl):
-    process = subprocess.Popen(
-        [ROOT / "bin/status", "--crawl", crawl, "--watch", "0.1"], stdout=subprocess.PIPE, text=True
-    )
-    pages = 0
-    for line in process.stdout:
-        pages += line.startswith(str(crawl))
-        if pages == 2:
-            break
-    process.send_signal(signal.SIGINT)
-    rest, _ = process.communicate()
-    assert process.returncode == 0 and "Traceback" not in rest
-    assert run_status(crawl / "nowhere", "--watch").returncode == 78
-
-
-def test_watch_redraws_on_a_terminal_and_leaves_it_as_it_was(crawl):
-    """On the alternate screen, from which it switches back."""
-    ours, theirs = os.openpty()
-    process = subprocess.Popen([ROOT / "bin/status", "--crawl", crawl, "--watch", "0.1"], stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    shown = b""
-    while shown.count(b"servers  ") < 2:
-        shown += os.read(ours, 4096)
-    process.send_signal(signal.SIGINT)
-    try:
-        while piece := os.read(ours, 4096):
-            shown += piece
-    except OSError:
-        pass  # its other end is closed: the command has ended
-    os.close(ours)
-    assert process.wait() == 0 and b"Traceback" not in shown
-    assert shown.count(b"\x1b[?1049h") == shown.count(b"\x1b[?1049l") == 1
-
-
 def test_it_takes_no_lock_that_a_run_could_notice(crawl):
     """A run that holds the lock keeps it, and one that begins while status looks gets it."""
     lock = hold_lock(open_folder(crawl))
@@ -288,7 +269,8 @@ def test_a_page_is_harmless_at_a_terminal(crawl):
     live = write_alive(crawl)
     evil = "\x1b]0;owned\x07"
     live["cycles"][0]["text"] = evil
-    write_live(crawl / names.LIVE, {**live, "command": evil})
+    write_live(crawl / names.LIVE, live)
+    assert read_live(crawl)[0].cycles[0]["text"] == evil
     assert all(line.isprintable() for line in make_page(status_of(crawl)))
 
 
@@ -319,3 +301,17 @@ def test_it_is_quick_whatever_the_journal_holds(crawl):
     began = time.process_time()
     status_of(crawl)
     assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize("line", [b"\n", b"x\n"])
+def test_short_lines_of_the_journal_are_not_all_looked_at(crawl, line):
+    write_journal(crawl)
+    path = crawl / names.JOURNAL / "00000000.jsonl"
+    lines = path.read_bytes()
+    path.write_bytes(line * ((4 << 20) // len(line)) + lines)
+    tail = read_tail(crawl)
+    assert (len(tail.stages), len(tail.runs)) == (2, 1)
+    ignored = 0 if line == b"\n" else LINES_MAX - 3
+    assert [note for note in tail.notes if f" {ignored} lines" in note] == tail.notes and bool(tail.notes) == bool(
+        ignored
+    )

@@ -1,12 +1,15 @@
 """The live view: what a terminal shows, at several sizes; and what is printed where there is none."""
 
 import io
+import os
+import pty
 import sys
 
 import pytest
 from rich.console import Console
 
 from contract.config import Config
+from contract.lines import FIT_MIN
 from supervise import display as display_module
 from supervise.display import Display, describe_left
 from supervise.flights import Flights
@@ -113,3 +116,22 @@ def test_without_standard_error_nothing_is_printed(clock, monkeypatch):
     with display:
         display.line("lost")
         display.report("waits", text="lost too")
+
+
+@pytest.mark.parametrize("term, has_view", [("xterm", True), ("dumb", False)])
+def test_a_dumb_terminal_is_none(clock, monkeypatch, term, has_view):
+    ours, theirs = pty.openpty()
+    monkeypatch.setenv("TERM", term)
+    with open(theirs, "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        with make_display(every_kind()) as display:
+            display.line("a line that is longer than the terminal is wide: " + "x" * 80)
+    shown = os.read(ours, 1 << 16)
+    os.close(ours)
+    assert (b"\x1b[" in shown) is has_view
+    assert (b"wide: " + b"x" * 80 in shown) is not has_view, "only lines at a terminal are wrapped"
+
+
+def test_a_terminal_of_no_width_shows_something(clock, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "0")
+    assert make_display(every_kind())._console.width == FIT_MIN

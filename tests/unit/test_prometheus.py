@@ -1,9 +1,14 @@
 """Metrics for node_exporter: a strict reading of the text format."""
 
+import os
 import re
+from pathlib import Path
 
+import pytest
+
+from contract.errors import Usage
 from examine.problems import find_problems
-from examine.prometheus import KINDS, encode_metrics
+from examine.prometheus import KINDS, encode_metrics, write_metrics
 from tests.unit.test_rates import NOW_MS, STATUS, make_live, rates_of
 
 LINE = re.compile(r'([a-z][a-z0-9_]*)\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)+)\} (-?[0-9][0-9.e+-]*)')
@@ -77,3 +82,51 @@ def test_hostile_labels_stay_in_their_quotes():
 
 def test_without_a_run_and_a_journal():
     read_strictly(encode_metrics(make_status(live=None, rates=rates_of(since_ms=None), reasons={}, states={})))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder for the collector, which is the present one."""
+    (tmp_path / "collected").mkdir()
+    monkeypatch.chdir(tmp_path / "collected")
+    return tmp_path / "collected"
+
+
+def test_the_file_is_readable_by_others_and_no_unfinished_one_has_its_suffix(folder, monkeypatch):
+    seen, rename = [], Path.rename
+    monkeypatch.setattr(Path, "rename", lambda path, to: (seen.append(path.name), rename(path, to)))
+    before = os.umask(0o077)
+    try:
+        write_metrics(folder / "coletor.prom", make_status())
+    finally:
+        os.umask(before)
+    assert (folder / "coletor.prom").stat().st_mode & 0o777 == 0o644
+    assert seen == [".aside-coletor.prom.tmp"]
+    assert [path.name for path in folder.iterdir()] == ["coletor.prom"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "link", "dangling", "", ".", "/", ".."])
+def test_only_a_regular_file_is_replaced(folder, kind):
+    target = folder / "coletor.prom"
+    if kind == "pipe":
+        os.mkfifo(target)
+    elif kind == "folder":
+        target.mkdir()
+    elif kind in ("link", "dangling"):
+        target.symlink_to("/dev/stdout" if kind == "link" else "nowhere")
+    else:
+        target = Path(kind)
+    mode, before = os.lstat(target).st_mode, sorted(folder.iterdir())
+    with pytest.raises(Usage, match="expected a regular file"):
+        write_metrics(target, make_status())
+    assert os.lstat(target).st_mode == mode and sorted(folder.iterdir()) == before
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(folder, monkeypatch):
+    def refuse(descriptor, mode):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fchmod", refuse)
+    with pytest.raises(OSError):
+        write_metrics(folder / "coletor.prom", make_status())
+    assert list(folder.iterdir()) == []

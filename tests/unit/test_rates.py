@@ -2,6 +2,7 @@
 
 import pytest
 
+from examine.crawl_figures import count_daily_pages
 from examine.problems import find_problems
 from examine.rates import WINDOWS_S, Work, estimate_end, format_rate, list_work, measure_rates, share_busy_time
 from examine.run_files import Live, Tail
@@ -120,6 +121,11 @@ def test_the_estimate_says_what_it_rests_on():
     assert "at 1 pages/s over 2 min;" in young.text and young.seconds == 1_200
 
 
+def test_a_rate_is_no_estimate_while_all_that_waits_is_due_later():
+    found = estimate(72_000, rates_of(fetched(HOUR_MS, HOUR_MS, 36_000)), due_ms=NOW_MS + 9_000)
+    assert found.seconds is None and "all that waits is due later" in found.text
+
+
 @pytest.mark.parametrize(
     "waiting, is_running, due_ms, since_ms, seconds, text",
     [
@@ -174,6 +180,11 @@ def test_a_run_that_died_is_named_with_what_resumes_it():
     assert problems(live=vars(make_live(is_alive=False, ended_at_ms=NOW_MS)), running=False) == []
 
 
+def test_a_demonstration_that_died_is_resumed_with_its_web():
+    ((_, _, do),) = problems(live=vars(make_live(is_alive=False, command="run-cycle --demo")), running=False)
+    assert do.startswith("bin/run-cycle --demo resumes it") and "--crawl" not in do
+
+
 def test_a_silent_run_is_named():
     ((_, what, _),) = problems(live=vars(make_live(written_at_ms=NOW_MS - 120_000)))
     assert what == "the run of process 7 is silent since 2 min"
@@ -192,25 +203,36 @@ def test_a_stage_that_keeps_dying_is_named():
 
 
 @pytest.mark.parametrize(
-    "free, total, growth, is_wrong",
+    "free, total, growth, wrong",
     [
-        (10**12, 2 * 10**12, 10**9, False),
-        (10**8, 2 * 10**12, 0, True),
-        (10**8, 10**9, None, False),  # a small disk with a tenth of it free
-        (10**11, 2 * 10**12, 10**11, True),  # full within a day
+        (10**12, 2 * 10**12, 10**9, []),
+        (10**8, 2 * 10**12, 0, ["the disk is nearly full: 100.0 MB free"]),
+        (10**8, 2 * 10**12, 10**8, ["the disk is nearly full: 100.0 MB free, full in about 1 d at the present pace"]),
+        (10**8, 10**9, None, []),  # a small disk with a tenth of it free
+        (9 * 10**11, 2 * 10**12, 9 * 10**11, ["the disk will be full in about 1 d at the present pace: 900.0 GB free"]),
     ],
 )
-def test_a_disk_that_is_nearly_full_is_named(free, total, growth, is_wrong):
+def test_a_disk_that_is_nearly_full_is_named(free, total, growth, wrong):
     disk = {"free_bytes": free, "total_bytes": total, "growth_bytes_per_day": growth}
-    assert bool(problems(disk=disk)) is is_wrong
+    assert [what for _, what, _ in problems(disk=disk)] == wrong
 
 
-def test_held_damaged_and_backed_off_things_are_named_with_what_to_do():
+@pytest.mark.parametrize(
+    "covers_s, is_running, pages", [(599, True, None), (600, True, 864_000), (599, False, 70), (86_400, False, 70)]
+)
+def test_a_day_is_not_extrapolated_from_a_few_minutes(covers_s, is_running, pages):
+    day = {"pages": 70, "pages_per_s": 10.0, "covers_s": covers_s}
+    assert count_daily_pages(day, is_running=is_running) == pages
+
+
+def test_servers_that_wait_after_failures_are_normal():
+    assert problems(servers_failing=2) == []
+
+
+def test_held_and_damaged_things_are_named_with_what_to_do():
     held = {"cycle": 4, "block": 1, "kind": "crawl", "stages_done": [], "held": "the extractor died 4 times"}
     note = {"path": "R/0001/00000004/key.npy", "reason": "expected x", "run": "bin/verifier --repair"}
-    found = problems(
-        open=[held], damage=[note], without_plan=[9], uncounted=[3], configuration="bad", servers_failing=2, notes=["x"]
-    )
-    assert [kind for kind, *_ in found] == ["held", *["damage"] * 4, "servers", "note"]
+    found = problems(open=[held], damage=[note], without_plan=[9], uncounted=[3], configuration="bad", notes=["x"])
+    assert [kind for kind, *_ in found] == ["held", *["damage"] * 4, "note"]
     assert found[0][2] == "bin/run-cycle --crawl 'my crawl' tries it again; with --drop-open 4 gives it up"
     assert ("damage", "R/0001/00000004/key.npy: expected x", "bin/verifier --repair") in found

@@ -1,0 +1,74 @@
+"""The page of bin/status: the words of its lines, from made-up figures."""
+
+import pytest
+
+from contract.units import moment
+from examine.status_page import describe_rates, make_page, tabulate_blocks
+from tests.unit.test_prometheus import make_status
+from tests.unit.test_rates import MINUTE_MS, NOW_MS, fetched, make_live, rates_of
+
+
+def page_of(**changes):
+    """The lines of the page by their labels."""
+    live = vars(make_live(**changes.pop("live", {})))
+    live["counts"] = live["counts_committed"] = {"answered": 0, "bytes": 0}
+    status = {
+        **make_status(live=live),
+        "began_at_ms": 0,
+        "commits": 4,
+        "known": 10,
+        "waiting": 10,
+        "errors": [],
+        "journal_since_ms": 0,
+        "by_block": [],
+        "damage": [],
+    } | changes
+    return make_page(status)
+
+
+def line_of(label, lines):
+    return next((line[10:] for line in lines if line.startswith(label)), None)
+
+
+def test_a_run_that_ended_with_many_lines_shows_the_first():
+    ended = {"is_alive": False, "ended_at_ms": NOW_MS, "why": "done for now: all waits\nfirst server\nsecond server"}
+    lines = page_of(live=ended, running=False)
+    assert line_of("now", lines) == f"nothing; bin/crawl ended at {moment(NOW_MS)}: done for now: all waits"
+    assert "server" not in line_of("now", lines)
+
+
+def test_a_run_that_died_has_a_line():
+    lines = page_of(live={"is_alive": False}, running=False)
+    assert line_of("now", lines) == f"nothing; bin/crawl (process 7) died at about {moment(NOW_MS)}"
+
+
+def test_errors_are_times_not_urls():
+    row = {"reason": "http_5xx", "servers_failing": 0, "servers_given_up": 0, "example": "", "message": ""}
+    lines = page_of(errors=[{**row, "urls": 12}, {**row, "urls": 1}])
+    assert line_of("errors", lines) == "http_5xx: 12 times" and "          http_5xx: 1 time" in lines
+
+
+@pytest.mark.parametrize(
+    "due_ms, text", [(None, "-"), (0, "now"), (NOW_MS - 1, "now"), (NOW_MS, "now"), (NOW_MS + 1, moment(NOW_MS + 1))]
+)
+def test_a_due_moment_that_has_passed_is_now(due_ms, text):
+    block = {"block": 0, "generation": 3, "earliest_due_ms": due_ms}
+    assert list(tabulate_blocks({"by_block": [block], "now_ms": NOW_MS}))[1].endswith(f"  {text}")
+
+
+def rates_text(since_ms, covers_s=60.0, is_alive=True):
+    live = make_live(pages_per_s=4.0, covers_s=covers_s, is_alive=is_alive)
+    lines = [] if since_ms is None else [fetched(NOW_MS - since_ms, 1_000, 100)]
+    rates = rates_of(*lines, since_ms=since_ms, live=live)
+    return describe_rates({"rates": rates, "journal_since_ms": since_ms, "began_at_ms": 0})
+
+
+@pytest.mark.parametrize("since_ms", [None, NOW_MS, NOW_MS - 20_000])
+def test_without_its_journal_a_live_run_knows_the_last_minute(since_ms):
+    assert rates_text(since_ms) == "4 pages/s, 0 B/s over the last minute"
+
+
+def test_rates_of_a_young_run_are_shown_once():
+    assert rates_text(NOW_MS - 20_000, covers_s=20.0) == "5 pages/s, 50 B/s over 20 s, since the journal begins"
+    assert rates_text(NOW_MS - 2 * MINUTE_MS).count("pages/s") == 2
+    assert rates_text(None, is_alive=False) == "not known: there is no journal"
