@@ -24,6 +24,8 @@ LEFT = pytest.StashKey[int]()  # how many tests the quick run leaves out
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # so a shell starts what it puts in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)  # and the programs under test must not inherit it
+if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:  # so does nohup
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_addoption(parser):

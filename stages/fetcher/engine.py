@@ -259,7 +259,8 @@ class Engine:
             return
         self._checked_at_s = now_s
         for transfer in list(self._busy.values()):
-            excess = self._limits.find_excess(transfer.stopwatch, now_s, transfer.exchange.received_bytes)
+            exchange = transfer.exchange
+            excess = self._limits.find_excess(transfer.stopwatch, now_s, exchange.received_bytes, exchange.is_sent)
             if excess is not None:
                 self._end(transfer.curl, *excess)
 

@@ -49,10 +49,14 @@ class TimeLimits:
             CHECK_EVERY_MAX_S, config.total_timeout_s / CHECKS_PER_LIMIT, config.slow_s / CHECKS_PER_LIMIT
         )
 
-    def find_excess(self, stopwatch: Stopwatch, now_s: float, received_bytes: int) -> tuple[str, str] | None:
-        """Reason and message where a transfer has used up its time."""
+    def find_excess(
+        self, stopwatch: Stopwatch, now_s: float, received_bytes: int, is_sent: bool
+    ) -> tuple[str, str] | None:
+        """Reason and message where a transfer has used up its time. It cannot be slow before the request is sent."""
         if now_s - stopwatch.started_at_s - stopwatch.held_s(now_s) >= self._total_s:
             return TIMEOUT_TOTAL, f"not done within fetcher.total_timeout_s = {self._total_s:g}"
+        if not is_sent:
+            stopwatch.measured_at_s = now_s
         is_measured = now_s - stopwatch.measured_at_s >= self._slow_s
         if is_measured and stopwatch.was_slow(now_s, received_bytes, self._slow_bytes):
             return TOO_SLOW, f"fewer than fetcher.slow_bytes_per_s for fetcher.slow_s = {self._slow_s:g}"

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import threading
 
+import psutil
 import pytest
 
 from contract import names
@@ -163,16 +164,28 @@ def test_drop_open_keeps_pages_that_were_not_published(crawl):
     assert pages[0].exists() and os.path.getsize(pages[0])
 
 
+def find_askers(run: subprocess.Popen, port: int) -> list[psutil.Process]:
+    """The stage that has a connection from this port, and the worker process of it that does."""
+    found = []
+    for stage in psutil.Process(run.pid).children(recursive=True):
+        try:
+            family = [stage, *stage.children()] if f"stages.{names.FETCHER}" in stage.cmdline() else []
+            if any(one.laddr.port == port for process in family for one in process.net_connections("tcp") if one.laddr):
+                found += reversed(family)
+        except psutil.Error:
+            continue  # it ended while we looked
+    return found
+
+
 @pytest.mark.long
 def test_a_page_that_kills_and_is_alone_in_its_block_is_charged_once_another_block_passes(tmp_path):
     """HASH_SEED puts kill.test and good.test into different blocks, the first of which has its turn first."""
     crawl, process = tmp_path / "crawl", None
 
     def kill(connection) -> None:
-        fetcher = find_stage(process, names.FETCHER)
-        if fetcher:
-            for one in (*fetcher.children(), fetcher):
-                one.kill()
+        """Kills the fetcher that asks, not that of the other block."""
+        for one in find_askers(process, connection.getpeername()[1]):
+            one.kill()
         connection.recv(1)  # until the kernel has closed it
 
     pages = {"/": ok(b"<a href=/one>1</a>"), "/one": ok()}

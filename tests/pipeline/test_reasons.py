@@ -95,7 +95,7 @@ def test_a_private_address_names_the_setting(tmp_path):
     settings = settings_of("fetcher.contact=https://example.org/bot", f"fetcher.hosts_file={hosts}")
     done = run("run-cycle", "--crawl", crawl, *settings, "--quiet")
     assert done.returncode == 0, done.stderr
-    assert "forbidden_address (fetcher.allow_private_addresses): 1 URL" in run("status", "--crawl", crawl).stdout
+    assert "forbidden_address (fetcher.allow_private_addresses): 1 time" in run("status", "--crawl", crawl).stdout
     told = run("why", "--crawl", crawl, "http://own.test/").stdout
     assert "refused by rule" in told
     assert "127.0.0.1 (loopback) is refused: set fetcher.allow_private_addresses = true to ask it" in told
