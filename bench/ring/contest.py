@@ -45,7 +45,7 @@ def make_tools(folder: Path, wanted: tuple[str, ...]) -> dict[str, Tool]:
         "wget": Tool("wget -r", partial(peers.run_wget, folder=folder / "wget", at_once=1), WGET_LEAVES_OUT),
         "wget_2": Tool("wget -r, twice", partial(peers.run_wget, folder=folder / "wget_2", at_once=2), WGET_LEAVES_OUT),
         "scrapy": Tool("Scrapy", partial(peers.run_scrapy, folder=folder / "scrapy"), SCRAPY_LEAVES_OUT, True),
-        "spider": Tool("spider-rs", partial(peers.run_spider, folder=folder / "spider"), SPIDER_LEAVES_OUT),
+        "spider": Tool("spider-rs", partial(peers.run_spider, folder=folder / "spider"), SPIDER_LEAVES_OUT, True),
         "crawlee": Tool("Crawlee", partial(peers.run_crawlee, folder=folder / "crawlee"), CRAWLEE_LEAVES_OUT, True),
     }
     return {
