@@ -30,7 +30,9 @@ def write_metrics(path: Path, status: dict) -> None:
 
 
 def expect_target(path: Path) -> None:
-    """Usage where the name belongs to a folder, a device, a pipe or a link: a rename would replace or miss it."""
+    """Usage where the name has no folder, or belongs to a folder, a device, a pipe or a link, which a rename replaces."""
+    if not path.parent.is_dir():
+        raise Usage(f"--prometheus {path}: expected a folder that exists, found none at {path.parent}")
     if is_other_thing(path):
         raise Usage(f"--prometheus {path}: expected a regular file or a new name, found something else; it stays")
 

@@ -105,6 +105,11 @@ def test_the_file_is_readable_by_others_and_no_unfinished_one_has_its_suffix(fol
     assert [path.name for path in folder.iterdir()] == ["coletor.prom"]
 
 
+def test_a_folder_that_does_not_exist_is_named(folder):
+    with pytest.raises(Usage, match="expected a folder that exists, found none at .*missing$"):
+        write_metrics(folder / "missing" / "coletor.prom", make_status())
+
+
 @pytest.mark.parametrize("kind", ["folder", "pipe", "link", "dangling", "", ".", "/", ".."])
 def test_only_a_regular_file_is_replaced(folder, kind):
     target = folder / "coletor.prom"
