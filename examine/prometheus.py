@@ -30,7 +30,7 @@ def write_metrics(path: Path, status: dict) -> None:
 
 
 def expect_target(path: Path) -> None:
-    """Usage where the name has no folder, or belongs to a folder, a device, a pipe or a link, which a rename replaces."""
+    """Usage where the folder is missing, or the name belongs to a folder, a device, a pipe or a link."""
     if not path.parent.is_dir():
         raise Usage(f"--prometheus {path}: expected a folder that exists, found none at {path.parent}")
     if is_other_thing(path):
