@@ -71,6 +71,7 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if getattr(item.function, "is_hypothesis_test", False):
             hypothesis.seed(config.option.sample_seed)(item.function)
+    items.sort(key=lambda item: item.get_closest_marker("waits") is None)
     if config.option.leaves_long:
         left = left_to_long_run(items, config.option.sample_seed)
         items[:] = [item for item in items if item not in left]

@@ -127,6 +127,7 @@ def wait_for_none(process_ids: list[int]) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.waits
 def test_the_clock_jumps_between_runs_and_during_them(tmp_path, synthetic_web, needs):
     needs("faketime")
     (library,) = list(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
@@ -149,6 +150,7 @@ def test_the_clock_jumps_between_runs_and_during_them(tmp_path, synthetic_web, n
 
 
 @pytest.mark.long
+@pytest.mark.waits
 def test_stages_that_hang_are_ended_and_run_again(tmp_path, synthetic_web):
     crawl = Struck(tmp_path, *synthetic_web(WEB_SEED, WEB_SERVERS))
     run = crawl.start("--set", f"supervisor.hang_s={HANG_S}")
