@@ -251,7 +251,8 @@ def test_prometheus_replaces_the_file(crawl, tmp_path):
     done = run_status(crawl, "--prometheus", target)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert f'coletor_running{{crawl="{crawl}"}} 0' in target.read_text() and target.stat().st_ino != before
-    assert run_status(crawl, "--prometheus", tmp_path / "missing/x.prom").returncode == 65
+    missing = run_status(crawl, "--prometheus", tmp_path / "missing/x.prom")
+    assert missing.returncode == 64 and "expected a folder that exists" in missing.stderr
     assert run_status(crawl, "--prometheus", target, "--json").returncode == 64
 
 
