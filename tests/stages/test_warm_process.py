@@ -205,3 +205,15 @@ def test_a_warm_process_that_hangs_is_ended_and_replaced(bench):
 
     lost, first, again, second = bench.run(body)
     assert lost.is_lost and again.code == 0 and first != second
+
+
+def test_a_stop_does_not_wait_for_a_warm_process_that_hangs(bench):
+    async def body(stages, launcher):
+        await stages.run("scheduler", Flight(bench.plan))
+        os.kill(launcher.process_id, signal.SIGSTOP)
+        launcher.hang_s = float("inf")  # only the stop ends it
+        stages.stopping.set()
+        return await stages.run("scheduler", Flight(bench.plan))
+
+    bench.settings = replace(bench.settings, stop_grace_s=0.05)
+    assert bench.run(body).is_lost
