@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import select
 import socket
 import ssl
 import subprocess
@@ -56,6 +57,7 @@ class Seen:
     raw: bytes
     started_s: float
     ended_s: float = 0.0
+    is_left: bool = False  # the client had gone when the answer was ready
     connection: int = 0  # of this server, counted from 1
     address: str = ""  # that it came to
 
@@ -175,12 +177,23 @@ class RawServer:
             answer(connection)
         # Noted before the last bytes leave: the client may be on its way back before this thread runs again.
         with self._changed:
+            seen.is_left = has_left(connection)
             self._busy -= 1
             seen.ended_s = time.monotonic()
         if callable(answer):
             return False
         connection.sendall(answer)
         return has_whole_body(answer)
+
+
+def has_left(connection: socket.socket) -> bool:
+    """Whether the client has closed its end."""
+    if isinstance(connection, ssl.SSLSocket) or not select.select([connection], [], [], 0)[0]:
+        return False
+    try:
+        return not connection.recv(1, socket.MSG_PEEK)
+    except ConnectionError:
+        return True
 
 
 def has_whole_body(answer: bytes) -> bool:

@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+import time
 from contextlib import ExitStack
 
 import pytest
@@ -42,6 +43,7 @@ class SharedAddresses:
         config = config_file.load(
             folder / "pipeline.toml", [f"fetcher.delay_s={DELAY_S}", "supervisor.retry_wait_s=0.01"]
         )
+        self.kills_s: list[float] = []
         create(self.path, BLOCKS, HASH_SEED, config=config)
         leave(self.path, self.urls)
 
@@ -51,11 +53,16 @@ class SharedAddresses:
                 "host": seen.host,
                 "address": seen.address,
                 "started_ms": seen.started_s * 1000,
-                "ended_ms": seen.ended_s * 1000,
+                "ended_ms": self.ended_s(seen) * 1000,
             }
             for server in self.servers
             for seen in server.seen
         ]
+
+    def ended_s(self, seen: Seen) -> float:
+        """A request of a fetcher that was killed ended with it; this server notices that only when it answers."""
+        kills_s = [moment for moment in self.kills_s if seen.is_left and seen.started_s <= moment]
+        return min([seen.ended_s, *kills_s])
 
     def truth(self) -> set[str]:
         return {f"{url}{page}" for url in self.urls for page in ("", *map(str, range(PAGES)))}
@@ -104,6 +111,7 @@ def strike_in_a_request(shared, process, kind: str, stage: str) -> bool:
             and find(process, kind, stage)
         ),
     )
+    shared.kills_s.append(time.monotonic())
     return bool(found) and strike(found[-1])
 
 
