@@ -36,7 +36,22 @@ COLUMNS = {
     **FEATURES,
 }
 PACKED_COLUMNS = frozenset(COLUMNS) - {"key"}
-SIDE_COLUMNS = {"cycle": "u4", "row": "u4", "fetched_at_ms": "i8", "content_digest": "V16", "duplicate": "u1"}
+# Of a collected URL: where its last full answer lies, and what its visits so far have shown.
+SIDE_COLUMNS = {
+    "cycle": "u4",
+    "row": "u4",
+    "fetched_at_ms": "i8",
+    "content_digest": "V16",
+    "duplicate": "u1",
+    "parsed": "u1",  # an answer was parsed: its links are counted
+    "visited_at_ms": "i8",  # the last visit, where that brought no full answer; else 0
+    "visits": "u2",
+    "changes": "u2",
+    "unchanged_min": "u4",  # minutes between visits that found the page as before
+    "changed_min": "u4",  # and of those that found it changed
+    "period_min": "u4",  # until the next visit, where the policy adapts it
+    "misses": "u1",  # visits in a row that found no page: gone, failed or refused
+}
 SIDE_PACKED_COLUMNS = frozenset(SIDE_COLUMNS) - {"content_digest"}
 SIDE_PREFIX = "collected_"
 SERVERS_FILE = "servers.parquet"

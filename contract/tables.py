@@ -32,6 +32,9 @@ URL_LIST = schema(
     ("last_modified", pa.string()),
     ("payload_digest", pa.string()),
     ("fetched_at_ms", pa.int64()),
+    ("counted", pa.bool_()),
+    ("score", pa.uint32()),
+    ("vrank", pa.float32()),
     *_TAKEN,
 )
 
@@ -119,6 +122,9 @@ METADATA = schema(
     ("nofollow", pa.bool_()),
     ("links_inside", pa.uint32()),
     ("links_outside", pa.uint32()),
+    ("links_own_domain", pa.uint32()),
+    ("links_other_domains", pa.uint32()),
+    ("revisit", pa.bool_()),
     ("duplicate", pa.bool_()),
     ("fingerprint", pa.uint64()),
 )
