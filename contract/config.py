@@ -225,9 +225,10 @@ class Priority:
 
 @dataclass(frozen=True)
 class Budget:
-    """A rule of [[budget]]: how many URLs below a SURT prefix are kept."""
+    """A rule of [[budget]]: how many URLs are kept of those that it is about, by `surt` or by `pattern`."""
 
     surt: str = ""
+    pattern: str = ""
     urls: int = number(0)
 
 

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 from contract.config import ADDRESS_FAMILIES, NAMES, RULES, RULES_MAX, SECTIONS, Config, Scope, lookup
 from contract.errors import BadConfiguration
+from contract.patterns import BadPattern, check_pattern
+from contract.policies import POLICIES, policy_of
 from contract.surt import parse_surt
 from contract.url import NotCanonical, host_named
 
@@ -21,12 +23,14 @@ def from_tables(tables: Mapping[str, Any], source: str) -> Config:
         if name not in SECTIONS and name not in RULES:
             meant = suggest(name, [*SECTIONS, *NAMES]) or f"; expected one of {', '.join(SECTIONS)}"
             raise BadConfiguration(f"{source}: [{name}] is no section{meant}")
-    config = Config(
+    parts: dict[str, Any] = {
         **{name: read_section(kind, tables.get(name, {}), f"{source}: [{name}]") for name, kind in SECTIONS.items()},
         **{name: read_rules(kind, tables.get(name, []), f"{source}: [[{name}]]") for name, kind in RULES.items()},
-    )
+    }
+    config = Config(**parts)
     check_scope(config.scope, source)
     check_rules(config, source)
+    check_policy(config, source)
     check_pairs(config, source)
     return config
 
@@ -122,31 +126,39 @@ def check_scope(scope: Scope, source: str) -> None:
 
 def check_rules(config: Config, source: str) -> None:
     """The rules of [[priority]] and [[budget]], and the patterns of [scheduler]."""
+    for name in RULES:
+        for number, rule in enumerate(getattr(config, name), 1):
+            where = f"{source}: [[{name}]], rule {number}"
+            found = f"surt {rule.surt!r} and pattern {rule.pattern!r}"
+            expect(found, bool(rule.surt) != bool(rule.pattern), where, "either a surt or a pattern")
+            if rule.surt:
+                expect_readable(parse_surt, rule.surt, f"{where}: surt", SURTS)
+            else:
+                expect_readable(check_pattern, rule.pattern, f"{where}: pattern", PATTERNS)
     for number, rule in enumerate(config.priority, 1):
         where = f"{source}: [[priority]], rule {number}"
-        expect(f"surt {rule.surt!r} and pattern {rule.pattern!r}", bool(rule.surt) != bool(rule.pattern), where,
-               "a surt or a pattern")  # fmt: skip
-        if rule.surt:
-            expect_readable(parse_surt, rule.surt, f"{where}: surt", SURTS)
-        else:
-            expect_readable(re.compile, rule.pattern, f"{where}: pattern", PATTERNS)
         if rule.interval_s and config.revisit.policy == "none":
             raise BadConfiguration(
-                f"{where}: interval_s = {rule.interval_s:g} needs revisits, found [revisit] policy = \"none\""
+                f'{where}: interval_s = {rule.interval_s:g} needs revisits, found [revisit] policy = "none"'
             )
-    for number, budget in enumerate(config.budget, 1):
-        where = f"{source}: [[budget]], rule {number}"
-        expect(budget.surt, bool(budget.surt), f"{where}: surt", SURTS)
-        expect_readable(parse_surt, budget.surt, f"{where}: surt", SURTS)
     for key in ("bonus_patterns", "penalty_patterns"):
         for pattern in getattr(config.scheduler, key):
-            expect_readable(re.compile, pattern, f"{source}: [scheduler] {key}", PATTERNS)
+            expect_readable(check_pattern, pattern, f"{source}: [scheduler] {key}", PATTERNS)
+
+
+def check_policy(config: Config, source: str) -> None:
+    name = config.scheduler.policy
+    if name not in POLICIES:
+        meant = suggest(name, POLICIES) or f"; expected one of {', '.join(POLICIES)}"
+        raise BadConfiguration(f"{source}: [scheduler] policy: {name!r} is no policy{meant}")
+    if problem := policy_of(config).check(config):
+        raise BadConfiguration(f"{source}: {problem}")
 
 
 def expect_readable(read: Callable[[str], object], text: str, where: str, expected: str) -> None:
     try:
         read(text)
-    except (NotCanonical, re.error, OverflowError, RecursionError) as error:
+    except (NotCanonical, BadPattern, re.error, OverflowError, RecursionError) as error:
         why = "" if isinstance(error, NotCanonical) else f" ({error})"
         raise BadConfiguration(f"{where}: expected {expected}, found {text!r}{why}") from None
 

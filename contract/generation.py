@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from contract import names
 from contract.accumulators import ACCUMULATORS
+from contract.policies import FEATURES
 from contract.tables import COLLECTED_STATE, LAST_FAILURE, schema
 from storage.arrays import Array, Keys, Rows, starts_of_runs
 from storage.columns import Columns, ColumnsWriter
@@ -24,7 +25,6 @@ from storage.publish import expect_described, read_manifest, verify
 from storage.tables import column, read_table, write_table
 from storage.text_segments import LINES, Segment
 
-FEATURES = {"levels": "u1"}  # what prescheduling needs of a URL's text, computed once when the URL is new
 COLUMNS = {
     "key": "u8",
     "server": "u4",
@@ -33,7 +33,8 @@ COLUMNS = {
     "attempts": "u1",
     "depth": "u1",
     **{accumulator.name: accumulator.dtype for accumulator in ACCUMULATORS},
-    **FEATURES,
+    # What the policy needs of a URL's text. The manifest says which ones hold values; the others are zero.
+    **{name: feature.dtype for name, feature in FEATURES.items()},
 }
 PACKED_COLUMNS = frozenset(COLUMNS) - {"key"}
 # Of a collected URL: where its last full answer lies, and what its visits so far have shown.
@@ -77,6 +78,8 @@ BLOCK_SERVERS = schema(
     ("collected", pa.uint32()),
     ("waiting", pa.uint32()),
     ("prescheduled", pa.uint32()),
+    ("mentions", pa.uint64()),
+    ("closed", pa.bool_()),
 )
 BLOCK_SERVERS_DISTINCT = ("server", "server_key", "domain_key", "robots_text")
 PREFIXES = schema(

@@ -140,7 +140,16 @@ EXTRACTED = schema(
 )
 AUX = EXTRACTED
 # Rules about a whole server; the code of a rule is its index, 0 for none.
-SERVER_RULES = ("", "server_budget", "domain_budget", "path_prefix", "query")
+SERVER_RULES = (
+    "",
+    "server_budget",
+    "domain_budget",
+    "path_prefix",
+    "query",
+    "domain_servers",
+    "servers_budget",
+    "rule_budget",
+)
 REFUSED_ROWS = schema(
     ("domain_key", pa.uint64()),
     ("url_key", pa.uint64()),

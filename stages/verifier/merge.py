@@ -244,9 +244,10 @@ def merge_side(
         "fetched_at_ms": answers.fetched_at_ms,
         "content_digest": answers.content_digest,
         "duplicate": duplicate,
+        "visits": 1,
     }
     for name in SIDE_COLUMNS:
-        old, new = parent.side.read(name, side_start, side_stop), np.broadcast_to(fresh[name], len(where))
+        old, new = parent.side.read(name, side_start, side_stop), np.broadcast_to(fresh.get(name, NOTHING), len(where))
         if is_again.any():
             old = np.array(old)
             old[before[is_again]] = new[is_again]

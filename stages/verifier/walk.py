@@ -17,6 +17,8 @@ from contract.blocks import KEY_BITS, interval
 from contract.crawl_folder import CrawlFolder
 from contract.generation import Generation, GenerationWriter
 from contract.plan import Plan, VerifierPlan
+from contract.policies.spread import KNOWN
+from contract.policy_files import verify_files
 from contract.tables import PRESCHEDULED, WAITING
 from stages.verifier.arrived_links import Arrived, find_firsts, first_of_each, slice_rows
 from stages.verifier.decisions import Decisions
@@ -25,7 +27,7 @@ from stages.verifier.harvest import Answers, Happened, Harvest
 from stages.verifier.merge import find_duplicates
 from stages.verifier.piece_merge import Block, PieceMerge
 from stages.verifier.pieces import Range, cut
-from stages.verifier.prescheduling import POLICIES, Refill
+from stages.verifier.prescheduling import Refill
 from stages.verifier.refusals import Refusals
 from stages.verifier.server_table import ServerTable, judge
 from stages.verifier.texts import Texts
@@ -117,11 +119,12 @@ class Walk:
         revived = servers.forgive(*self._decisions.servers(*self._range))
         new_robots, changed_robots = self._take_observed(servers)
         judge(servers.columns, self._plan.now_ms, self._plan.config)
-        policy = POLICIES[self._limits.prescheduled_by]
+        config = self._plan.config
         block = Block(
             cycle=self._plan.cycle,
-            limits=self._limits,
-            policy=policy,
+            config=config,
+            files=verify_files(self._crawl, config),
+            memory={KNOWN: (servers["domain_key"], servers.known)},
             parent=self._parent,
             read=lambda bounds: self._read_ahead.pop() if self._read_ahead else self._read(bounds),
             row_of=self._row_of,
@@ -133,7 +136,7 @@ class Walk:
             revived=revived,
             changed_robots=changed_robots,
             refusals=self.refusals,
-            refill=Refill(self._may_need(servers), policy, self._limits.prescheduled_max),
+            refill=Refill(self._may_need(servers), servers.columns, config),
             texts=texts,
             writer=GenerationWriter(folder),
             counts=self.counts,
