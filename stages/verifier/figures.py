@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from contract import revisits
 from contract.config import Config
-from contract.policies import policy_of, rules
+from contract.policies import rules
 from contract.revisits import NEVER_MS, Pages
 from contract.tables import COLLECTED_STATE, PRESCHEDULED, STATES, WAITING
 from storage.tables import column, only_chunk
@@ -17,12 +17,13 @@ REASONS_MAX = 20  # why servers fail: the most that a manifest has
 DUE_PART = 100  # a block is due when one in so many of the pages that may be due is: its list is worth a cycle
 PAGES_AT_ONCE = 1 << 18  # so that the memory for rates does not follow the block
 
+EVIDENCE = ("visits", "changes", "unchanged_min", "changed_min")  # that rates are estimated from
 # Columns of the side set that each policy of [revisit] needs, besides the time of the last visit.
 COLUMNS_OF = {
     revisits.NONE: (),
     revisits.UNIFORM: ("misses",),
     revisits.PROPORTIONAL: ("misses", "period_min"),
-    revisits.OPTIMAL: ("misses", "visits", "changes", "unchanged_min", "changed_min"),
+    revisits.OPTIMAL: ("misses", *EVIDENCE),
 }
 
 
@@ -102,11 +103,13 @@ class VisitFigures:
     def figures(self, servers: Mapping[str, np.ndarray]) -> dict:
         """With the table of servers as the generation will have it."""
         due = self._find_due(servers) if self._revisits else np.empty(0, np.int64)
-        due = due[due < NEVER_MS]
-        worth_a_cycle = max(1, len(due) // DUE_PART)
+        revisitable = int(np.count_nonzero(due < NEVER_MS))
+        last = max(1, revisitable // DUE_PART) - 1
+        if revisitable:
+            due.partition(last)  # in place: NEVER_MS is behind all others
         return {
-            "revisit_due_ms": int(np.partition(due, worth_a_cycle - 1)[worth_a_cycle - 1]) if len(due) else None,
-            "revisitable": len(due),
+            "revisit_due_ms": int(due[last]) if revisitable else None,
+            "revisitable": revisitable,
             "visits": self.visits,
             "changes": self.changes,
         }
@@ -114,19 +117,19 @@ class VisitFigures:
     def _find_due(self, servers: Mapping[str, np.ndarray]) -> np.ndarray:
         """When the scheduler may list each page: i64, NEVER_MS where it never may."""
         config, count = self._config, len(servers["due_at_ms"])
-        is_closed = servers["given_up"].astype(bool)
-        if policy_of(config).is_gated:
-            is_closed = is_closed | servers["closed"].astype(bool)
-        server_due = np.where(is_closed, NEVER_MS, servers["due_at_ms"])
+        server_due = np.where(servers["given_up"].astype(bool), NEVER_MS, servers["due_at_ms"])
         sums = None
         if config.revisit.policy == revisits.OPTIMAL:
-            parts = [revisits.sum_by_server(pages, server, count) for pages, server in self._slices()]
-            sums = [np.sum(of_parts, axis=0) for of_parts in zip(*parts)]
-        due = [np.empty(0, np.int64)]
+            sums = [np.zeros(count) for _ in EVIDENCE]
+            for pages, server in self._slices():
+                for total, part in zip(sums, revisits.sum_by_server(pages, server, count)):
+                    total += part
+        due, done = np.empty(sum(len(piece["server"]) for piece in self._pieces), np.int64), 0
         for pages, server in self._slices():
             rates = None if sums is None else revisits.estimate_rates(pages, server, count, config.revisit, sums)
-            due.append(np.maximum(revisits.due_at_ms(config.revisit, pages, rates), server_due[server]))
-        return np.concatenate(due)
+            here = slice(done, done := done + len(server))
+            np.maximum(revisits.due_at_ms(config.revisit, pages, rates), server_due[server], out=due[here])
+        return due
 
     def _slices(self) -> Iterator[tuple[Pages, np.ndarray]]:
         """Some pages at a time, with the index of the server of each. Columns that nothing asks for are zero."""

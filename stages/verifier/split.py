@@ -86,7 +86,7 @@ def write_part(folder: Path, parent: Generation, part: slice, config: Config) ->
     writer.write_servers(servers, prefix_table.to_table(prefixes))
     return {
         **describe_generation(servers, states),
-        **visits.figures({name: column(servers, name) for name in ("due_at_ms", "given_up", "closed")}),
+        **visits.figures({name: column(servers, name) for name in ("due_at_ms", "given_up")}),
         **{f"{name}_sum": total for name, total in sums.items()},
         "texts": texts,
         "seen": parent.seen,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from contract import revisits
-from contract.config import Config, Priority, Revisit, Scheduler
+from contract.config import Config, Priority, Revisit
 from contract.generation import SIDE_COLUMNS
 from contract.revisits import MINUTE_MS
 from contract.tables import COLLECTED_STATE, UNKNOWN_DIGEST, WAITING
@@ -140,7 +140,7 @@ def test_first_answer_parsed_later_and_links_counted_once():
 
 
 def servers_table(count: int, **columns) -> dict[str, np.ndarray]:
-    table = {"due_at_ms": np.zeros(count, np.int64), "given_up": np.zeros(count, bool), "closed": np.zeros(count, bool)}
+    table = {"due_at_ms": np.zeros(count, np.int64), "given_up": np.zeros(count, bool)}
     for name, (row, value) in columns.items():
         table[name][row] = value
     return table
@@ -180,10 +180,6 @@ def test_pages_wait_for_their_servers():
     given_up = servers_table(3, given_up=(slice(None), True))
     assert take(config, make_side(3), server).figures(given_up)["revisit_due_ms"] is None
     assert take(config, make_side(3), server).figures(servers_table(3, given_up=(1, True)))["revisitable"] == 2
-    closed = servers_table(3, closed=(1, True))
-    assert take(config, make_side(3), server).figures(closed)["revisitable"] == 3
-    gated = replace(config, scheduler=Scheduler(policy="new-domains"))
-    assert take(gated, make_side(3), server).figures(closed)["revisitable"] == 2
 
 
 def test_pages_that_were_missed_too_often_are_dropped():
