@@ -9,7 +9,6 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from contract.accumulators import SHARED_NAMES
 from contract.errors import BadConfiguration
 from storage.publish import encode_json
 
@@ -41,7 +40,7 @@ REJECTED_EXTENSIONS = in_words("""
     mpeg mpg msi ogg ogv otf png rar rpm svg swf tar tgz tif tiff ttf wav webm webp wma wmv woff woff2 xz zip zst
 """)
 DELAY_SCOPES = ("host", "domain", "address")  # what rests together between two requests
-PRESCHEDULED_BY = ("shortest_path", "depth", "fifo")  # which of a server's waiting URLs come first
+REVISITS = ("none", "uniform", "proportional", "optimal")  # when collected pages are asked again
 ADDRESS_FAMILIES = ("ipv4", "ipv6")
 
 
@@ -71,9 +70,28 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Scheduler:
-    order: str = choice("depth", "depth", *SHARED_NAMES)
+    policy: str = text("shortest-path", "[a-z-]+", "the name of a policy")  # contract/policies has them
     list_max_urls: int = number(100_000, 1)
     server_max_urls: int = number(1_000, 1)
+    cycle_target_s: float = number(0.0)
+    seed: int = number(1)
+    slow_share: float = number(0.1, 0, 1)
+    ranks_file: str = ""
+    bonus_patterns: tuple[str, ...] = words(r"^https?://[^/]*\.br[:/]")
+    penalty_patterns: tuple[str, ...] = words(r"[?&;=]", r"/~", r"[A-Z]{8}", r"\d{5}")
+
+
+@dataclass(frozen=True)
+class Revisit:
+    policy: str = choice("none", *REVISITS)
+    interval_s: float = number(604_800.0, 1)
+    interval_min_s: float = number(86_400.0, 1)
+    interval_max_s: float = number(7_776_000.0, 1)
+    shorten: float = number(0.5, 0.01, 1)
+    lengthen: float = number(1.5, 1, 100)
+    share_max: float = number(0.5, 0, 1)
+    spread_share: float = number(0.05, 0, 1)
+    misses_max: int = number(5, 0, 250)
 
 
 @dataclass(frozen=True)
@@ -132,6 +150,7 @@ class Extractor:
     keep_links: str = choice("in_scope", "in_scope", "all")
     anchor_text: bool = False
     near_duplicates: bool = False
+    follow_duplicates: bool = True
 
 
 @dataclass(frozen=True)
@@ -169,9 +188,10 @@ class Verifier:
     memory_max_bytes: int = number(1 << 30, 256 << 20)
     prescheduled_max: int = number(1_000, 1)
     prescheduled_refill: int = number(10, 1)
-    prescheduled_by: str = choice("shortest_path", *PRESCHEDULED_BY)
     server_max_urls: int = number(0)
     domain_max_urls: int = number(0)
+    domain_max_servers: int = number(0)
+    servers_max: int = number(0)
     prefix_from_urls: int = number(5_000)
     prefix_max_urls: int = number(50_000)
     query_max_urls: int = number(50_000)
@@ -194,15 +214,37 @@ class Supervisor:
 
 
 @dataclass(frozen=True)
+class Priority:
+    """A rule of [[priority]]: URLs that it is about, by `surt` or by `pattern`, come sooner or later than others."""
+
+    surt: str = ""
+    pattern: str = ""
+    weight: float = number(1.0, 0.001, 1_000)
+    interval_s: float = number(0.0)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A rule of [[budget]]: how many URLs are kept of those that it is about, by `surt` or by `pattern`."""
+
+    surt: str = ""
+    pattern: str = ""
+    urls: int = number(0)
+
+
+@dataclass(frozen=True)
 class Config:
     blocks: Blocks = Blocks()
     scheduler: Scheduler = Scheduler()
+    revisit: Revisit = Revisit()
     fetcher: Fetcher = Fetcher()
     extractor: Extractor = Extractor()
     url: Url = Url()
     scope: Scope = Scope()
     verifier: Verifier = Verifier()
     supervisor: Supervisor = Supervisor()
+    priority: tuple[Priority, ...] = ()
+    budget: tuple[Budget, ...] = ()
 
     def digest(self) -> str:
         """Of all that decides what stages write. How many processes work, and how they find tags, does not."""
@@ -212,9 +254,11 @@ class Config:
         return blake2b(encode_json(tables), digest_size=16).hexdigest()
 
 
-SECTIONS: dict[str, type[Any]] = {part.name: type(part.default) for part in fields(Config)}
-NAMES = [f"{section}.{part.name}" for section, kind in SECTIONS.items() for part in fields(kind)]
-PATHS = [("fetcher", "hosts_file")]  # keys that name a file
+RULES: dict[str, type[Any]] = {"priority": Priority, "budget": Budget}  # lists of tables, as in [[priority]]
+RULES_MAX = 255  # of each: a column of u8 names the one that a URL falls under
+SECTIONS: dict[str, type[Any]] = {part.name: type(part.default) for part in fields(Config) if part.name not in RULES}
+NAMES = [f"{section}.{part.name}" for section, kind in SECTIONS.items() for part in fields(kind)] + [*RULES]
+PATHS = [("fetcher", "hosts_file"), ("scheduler", "ranks_file")]  # keys that name a file
 
 
 def require_contact(config: Fetcher) -> None:
@@ -236,6 +280,6 @@ def require_files(config: Config) -> None:
 
 
 def lookup(config: Config, name: str) -> Any:
-    """The value of a key, which is named section.key."""
-    section, key = name.split(".")
-    return getattr(getattr(config, section), key)
+    """The value of a key, which is named section.key, or the rules of a name such as priority."""
+    section, _, key = name.partition(".")
+    return getattr(getattr(config, section), key) if key else getattr(config, section)

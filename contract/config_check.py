@@ -6,24 +6,31 @@ from dataclasses import Field, fields
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
-from contract.config import ADDRESS_FAMILIES, NAMES, SECTIONS, Config, Scope, lookup
+from contract.config import ADDRESS_FAMILIES, NAMES, RULES, RULES_MAX, SECTIONS, Config, Scope, lookup
 from contract.errors import BadConfiguration
+from contract.patterns import BadPattern, check_pattern
+from contract.policies import POLICIES, policy_of
 from contract.surt import parse_surt
 from contract.url import NotCanonical, host_named
 
 Value = TypeVar("Value")
+SURTS, PATTERNS = "SURT prefixes, as in 'br,ufmg,' or 'br,ufmg,www)/ensino'", "regular expressions"
 
 
 def from_tables(tables: Mapping[str, Any], source: str) -> Config:
     """`source` says in messages where the tables come from."""
     for name in tables:
-        if name not in SECTIONS:
+        if name not in SECTIONS and name not in RULES:
             meant = suggest(name, [*SECTIONS, *NAMES]) or f"; expected one of {', '.join(SECTIONS)}"
             raise BadConfiguration(f"{source}: [{name}] is no section{meant}")
-    config = Config(
-        **{name: read_section(kind, tables.get(name, {}), f"{source}: [{name}]") for name, kind in SECTIONS.items()}
-    )
+    parts: dict[str, Any] = {
+        **{name: read_section(kind, tables.get(name, {}), f"{source}: [{name}]") for name, kind in SECTIONS.items()},
+        **{name: read_rules(kind, tables.get(name, []), f"{source}: [[{name}]]") for name, kind in RULES.items()},
+    }
+    config = Config(**parts)
     check_scope(config.scope, source)
+    check_rules(config, source)
+    check_policy(config, source)
     check_pairs(config, source)
     return config
 
@@ -37,6 +44,12 @@ def read_section(kind: type[Any], table: Any, where: str) -> Any:
             meant = suggest(key, known) or suggest(key, NAMES) or f"; expected one of {', '.join(known)}"
             raise BadConfiguration(f"{where} {key}: no such key{meant}")
     return kind(**{key: read_value(known[key], value, f"{where} {key}") for key, value in table.items()})
+
+
+def read_rules(kind: type[Any], tables: Any, where: str) -> tuple[Any, ...]:
+    if not isinstance(tables, (list, tuple)) or len(tables) > RULES_MAX:
+        raise BadConfiguration(f"{where}: expected at most {RULES_MAX} tables under this name, found {tables!r:.100}")
+    return tuple(read_section(kind, table, f"{where}, rule {number}:") for number, table in enumerate(tables, 1))
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
@@ -93,8 +106,8 @@ def plain_host(text: str) -> str:
 def check_scope(scope: Scope, source: str) -> None:
     """Checked here and not in the extractor: no plan may freeze a configuration that a stage would refuse."""
     hosts = (plain_host, "names of hosts or domains, without *, which mean all below them too")
-    surts = (parse_surt, "SURT prefixes, as in 'br,ufmg,' or 'br,ufmg,www)/ensino'")
-    patterns = (re.compile, "regular expressions")
+    surts = (parse_surt, SURTS)
+    patterns = (re.compile, PATTERNS)
     checks: dict[str, tuple[Callable[[str], object], str]] = {
         "accept_suffixes": hosts,
         "accept_domains": hosts,
@@ -106,13 +119,48 @@ def check_scope(scope: Scope, source: str) -> None:
     }
     for key, (read, expected) in checks.items():
         for text in getattr(scope, key):
-            try:
-                read(text)
-            except (NotCanonical, re.error, OverflowError, RecursionError) as error:
-                why = "" if isinstance(error, NotCanonical) else f" ({error})"
-                raise BadConfiguration(f"{source}: [scope] {key}: expected {expected}, found {text!r}{why}") from None
+            expect_readable(read, text, f"{source}: [scope] {key}", expected)
     for term in scope.reject_terms:
         expect(term, bool(term.strip()), f"{source}: [scope] reject_terms", "words")
+
+
+def check_rules(config: Config, source: str) -> None:
+    """The rules of [[priority]] and [[budget]], and the patterns of [scheduler]."""
+    for name in RULES:
+        for number, rule in enumerate(getattr(config, name), 1):
+            where = f"{source}: [[{name}]], rule {number}"
+            found = f"surt {rule.surt!r} and pattern {rule.pattern!r}"
+            expect(found, bool(rule.surt) != bool(rule.pattern), where, "either a surt or a pattern")
+            if rule.surt:
+                expect_readable(parse_surt, rule.surt, f"{where}: surt", SURTS)
+            else:
+                expect_readable(check_pattern, rule.pattern, f"{where}: pattern", PATTERNS)
+    for number, rule in enumerate(config.priority, 1):
+        where = f"{source}: [[priority]], rule {number}"
+        if rule.interval_s and config.revisit.policy == "none":
+            raise BadConfiguration(
+                f'{where}: interval_s = {rule.interval_s:g} needs revisits, found [revisit] policy = "none"'
+            )
+    for key in ("bonus_patterns", "penalty_patterns"):
+        for pattern in getattr(config.scheduler, key):
+            expect_readable(check_pattern, pattern, f"{source}: [scheduler] {key}", PATTERNS)
+
+
+def check_policy(config: Config, source: str) -> None:
+    name = config.scheduler.policy
+    if name not in POLICIES:
+        meant = suggest(name, POLICIES) or f"; expected one of {', '.join(POLICIES)}"
+        raise BadConfiguration(f"{source}: [scheduler] policy: {name!r} is no policy{meant}")
+    if problem := policy_of(config).check(config):
+        raise BadConfiguration(f"{source}: {problem}")
+
+
+def expect_readable(read: Callable[[str], object], text: str, where: str, expected: str) -> None:
+    try:
+        read(text)
+    except (NotCanonical, BadPattern, re.error, OverflowError, RecursionError) as error:
+        why = "" if isinstance(error, NotCanonical) else f" ({error})"
+        raise BadConfiguration(f"{where}: expected {expected}, found {text!r}{why}") from None
 
 
 def check_pairs(config: Config, source: str) -> None:
@@ -125,6 +173,8 @@ def check_pairs(config: Config, source: str) -> None:
         ("fetcher.connect_timeout_s", "fetcher.total_timeout_s"),
         ("fetcher.delay_s", "fetcher.cycle_max_s"),
         ("fetcher.transfers_max", "fetcher.connections_max"),
+        ("revisit.interval_min_s", "revisit.interval_s"),
+        ("revisit.interval_s", "revisit.interval_max_s"),
     ]
     for smaller, larger in pairs:
         low, high = lookup(config, smaller), lookup(config, larger)

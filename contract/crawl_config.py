@@ -7,13 +7,13 @@ lines before it: a file that was cut off or edited could widen the scope of a cr
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from contract import names
-from contract.config import NAMES, PATHS, SECTIONS, Config, lookup
+from contract.config import NAMES, PATHS, RULES, SECTIONS, Config, lookup
 from contract.config_file import parse
 from contract.errors import BadConfiguration
 from storage.publish import FORMAT, put
@@ -86,6 +86,9 @@ def encode_config(config: Config, crawl: Path) -> bytes:
                 value = str(Path(value).relative_to(os.path.abspath(crawl)))
             lines.append(encode_pair(part.name, value))
         lines.append("")
+    for name in RULES:
+        for rule in getattr(config, name):
+            lines += [f"[[{name}]]", *(encode_pair(part.name, getattr(rule, part.name)) for part in fields(rule)), ""]
     body = "\n".join(lines).encode()
     return body + CHECK + digest(body) + b"\n"
 
@@ -106,6 +109,8 @@ def encode_value(value: object) -> str:
     """The value as TOML."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(encode_value, value))}]"
+    if is_dataclass(value):
+        return f"{{{', '.join(f'{part.name} = {encode_value(getattr(value, part.name))}' for part in fields(value))}}}"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON allows it raw, TOML does not
     return json.dumps(value)

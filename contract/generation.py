@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from contract import names
 from contract.accumulators import ACCUMULATORS
+from contract.policies import FEATURES
 from contract.tables import COLLECTED_STATE, LAST_FAILURE, schema
 from storage.arrays import Array, Keys, Rows, starts_of_runs
 from storage.columns import Columns, ColumnsWriter
@@ -24,7 +25,6 @@ from storage.publish import expect_described, read_manifest, verify
 from storage.tables import column, read_table, write_table
 from storage.text_segments import LINES, Segment
 
-FEATURES = {"levels": "u1"}  # what prescheduling needs of a URL's text, computed once when the URL is new
 COLUMNS = {
     "key": "u8",
     "server": "u4",
@@ -33,10 +33,26 @@ COLUMNS = {
     "attempts": "u1",
     "depth": "u1",
     **{accumulator.name: accumulator.dtype for accumulator in ACCUMULATORS},
-    **FEATURES,
+    # What the policy needs of a URL's text. The manifest says which ones hold values; the others are zero.
+    **{name: feature.dtype for name, feature in FEATURES.items()},
 }
 PACKED_COLUMNS = frozenset(COLUMNS) - {"key"}
-SIDE_COLUMNS = {"cycle": "u4", "row": "u4", "fetched_at_ms": "i8", "content_digest": "V16", "duplicate": "u1"}
+# Of a collected URL: where its last full answer lies, and what its visits so far have shown.
+SIDE_COLUMNS = {
+    "cycle": "u4",
+    "row": "u4",
+    "fetched_at_ms": "i8",
+    "content_digest": "V16",
+    "duplicate": "u1",
+    "parsed": "u1",  # an answer was parsed: its links are counted
+    "visited_at_ms": "i8",  # the last visit, where that brought no full answer; else 0
+    "visits": "u2",
+    "changes": "u2",
+    "unchanged_min": "u4",  # minutes between visits that found the page as before
+    "changed_min": "u4",  # and of those that found it changed
+    "period_min": "u4",  # until the next visit, where the policy adapts it
+    "misses": "u1",  # visits in a row that found no page: gone, failed or refused
+}
 SIDE_PACKED_COLUMNS = frozenset(SIDE_COLUMNS) - {"content_digest"}
 SIDE_PREFIX = "collected_"
 SERVERS_FILE = "servers.parquet"
@@ -62,6 +78,8 @@ BLOCK_SERVERS = schema(
     ("collected", pa.uint32()),
     ("waiting", pa.uint32()),
     ("prescheduled", pa.uint32()),
+    ("mentions", pa.uint64()),
+    ("closed", pa.bool_()),
 )
 BLOCK_SERVERS_DISTINCT = ("server", "server_key", "domain_key", "robots_text")
 PREFIXES = schema(

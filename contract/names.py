@@ -20,6 +20,7 @@ CYCLES = "cycles"
 GENERATIONS = "R"
 TEXT = "R/text"
 CORRUPT = "corrupt"
+FILES = "files"  # copies of files that a policy reads, by checksum
 
 CRAWL_COMMAND, CYCLE_COMMAND, DEMO_COMMAND = "crawl", "run-cycle", "run-cycle --demo"
 RUN_COMMANDS = (CRAWL_COMMAND, CYCLE_COMMAND, DEMO_COMMAND)  # that the journal and live.json name

@@ -32,6 +32,9 @@ URL_LIST = schema(
     ("last_modified", pa.string()),
     ("payload_digest", pa.string()),
     ("fetched_at_ms", pa.int64()),
+    ("counted", pa.bool_()),
+    ("score", pa.uint32()),
+    ("vrank", pa.float32()),
     *_TAKEN,
 )
 
@@ -119,6 +122,9 @@ METADATA = schema(
     ("nofollow", pa.bool_()),
     ("links_inside", pa.uint32()),
     ("links_outside", pa.uint32()),
+    ("links_own_domain", pa.uint32()),
+    ("links_other_domains", pa.uint32()),
+    ("revisit", pa.bool_()),
     ("duplicate", pa.bool_()),
     ("fingerprint", pa.uint64()),
 )
@@ -134,7 +140,16 @@ EXTRACTED = schema(
 )
 AUX = EXTRACTED
 # Rules about a whole server; the code of a rule is its index, 0 for none.
-SERVER_RULES = ("", "server_budget", "domain_budget", "path_prefix", "query")
+SERVER_RULES = (
+    "",
+    "server_budget",
+    "domain_budget",
+    "path_prefix",
+    "query",
+    "domain_servers",
+    "servers_budget",
+    "rule_budget",
+)
 REFUSED_ROWS = schema(
     ("domain_key", pa.uint64()),
     ("url_key", pa.uint64()),

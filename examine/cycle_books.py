@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from contract import names
-from contract.accumulators import COUNTED_NAMES
+from contract.accumulators import ACCUMULATORS, COUNTED
 from contract.tables import (
     ANSWERED,
     AUX,
@@ -140,7 +140,7 @@ def check_links(folder: Path, extracted, rejected, counts: dict, findings: Findi
         int(column(rejected, "links").sum(dtype=np.uint64)),
         "rejected, links",
     )
-    for name in COUNTED_NAMES:
+    for name in (one.name for one in ACCUMULATORS if one.manner == COUNTED):
         words = name.replace("_", " ")
         findings.equal(
             f"followed = sum of {words} over UrlsExtraidas",

@@ -19,7 +19,7 @@ Rows = npt.NDArray[np.int64]
 SORTED_AT_ONCE = 1 << 20  # keys whose order is found together: they and their order fit into a processor's cache
 
 
-def open_array(path: Path, dtype: str) -> Array:
+def open_array(path: Path, dtype: str | np.dtype[Any]) -> Array:
     """The column, read-only, by mmap; Damaged where it is no one-dimensional .npy file of that dtype."""
     try:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)

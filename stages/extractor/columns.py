@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from contract.accumulators import ACCUMULATORS, COUNTED, SHARED_NAMES, Accumulator
+from contract.accumulators import ACCUMULATORS, COUNTED, MENTIONED, SHARED_NAMES, Accumulator
 from contract.tables import EXTRACTED, LINKS, ORDER, REJECTED, TARGETS
 from contract.url import Keys, server_of
 from stages.extractor.reading import Links
@@ -164,6 +164,8 @@ class LinkRows:
         """What the pages of each target give to it; `starts` are the indexes in `page` at which targets begin."""
         if accumulator.manner == COUNTED:
             sums = np.diff(np.append(starts, len(page))).astype(np.uint64)
+        elif accumulator.manner == MENTIONED:
+            sums = np.zeros(len(starts), np.uint64)
         else:
             shares = self._shares[accumulator.name][page]
             sums = np.add.reduceat(shares, starts) if len(starts) else shares

@@ -41,6 +41,9 @@ class PageRow(NamedTuple):
     nofollow: bool
     links_inside: int
     links_outside: int
+    links_own_domain: int
+    links_other_domains: int
+    revisit: bool
     duplicate: bool  # always False here: only the whole table shows which content repeats
     fingerprint: int
 

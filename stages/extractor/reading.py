@@ -168,6 +168,9 @@ class Reading:
             nofollow=document.nofollow,
             links_inside=judged.inside,
             links_outside=judged.outside,
+            links_own_domain=0,
+            links_other_domains=0,
+            revisit=exchange.is_revisit,
             duplicate=False,
             fingerprint=fingerprint(document.text) if self._takes_fingerprints else 0,
         )

@@ -26,6 +26,7 @@ from contract.errors import Usage
 from contract.generation import Generation, open_generation, read_urls
 from contract.log import KINDS
 from contract.plan import Plan, read_plan
+from contract.policies import policy_of
 from contract.robots_groups import read_sitemaps
 from contract.stage import expect_ours, live_with_supervisor
 from contract.tables import CYCLE_SERVERS, DISTINCT, TAKEN, URL_LIST
@@ -80,9 +81,8 @@ def make_list(crawl: Path, plan: Plan, generation: Generation) -> tuple[pa.Table
         for name in ("delay_ms", "due_at_ms", "given_up", "server_key", "domain_key")
     }
     caps = server_caps(table, plan.now_ms, plan.config)
-    chosen = choose(
-        generation.rows, generation.server_index, caps, plan.config.scheduler.list_max_urls, plan.config.scheduler.order
-    )
+    hands_on = policy_of(plan.config).hands_on
+    chosen = choose(generation.rows, generation.server_index, caps, plan.config.scheduler.list_max_urls, hands_on)
     server = generation.server_index[chosen]
     listed = pa.table(
         {
@@ -93,7 +93,7 @@ def make_list(crawl: Path, plan: Plan, generation: Generation) -> tuple[pa.Table
             "server_key": table["server_key"][server],
             "depth": generation.rows["depth"][chosen],
             **no_revisits(len(chosen)),
-            **take_along(generation, chosen, plan.config.scheduler.order),
+            **take_along(generation, chosen, hands_on),
         },
         schema=URL_LIST,
     )
@@ -113,7 +113,14 @@ def take_along(generation: Generation, chosen: np.ndarray, order: str) -> dict[s
 def no_revisits(rows: int) -> dict[str, np.ndarray]:
     """The columns of a list that asks for first visits only."""
     texts = {name: np.full(rows, "", object) for name in ("etag", "last_modified", "payload_digest")}
-    return {"revisit": np.zeros(rows, bool), **texts, "fetched_at_ms": np.zeros(rows, np.int64)}
+    return {
+        "revisit": np.zeros(rows, bool),
+        **texts,
+        "fetched_at_ms": np.zeros(rows, np.int64),
+        "counted": np.zeros(rows, bool),
+        "score": np.zeros(rows, np.uint32),
+        "vrank": np.zeros(rows, np.float32),
+    }
 
 
 def known_servers(crawl: Path, servers: pa.Table) -> pa.Table:

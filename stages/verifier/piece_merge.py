@@ -7,15 +7,20 @@ What belongs to the whole block goes along in `Block`, from piece to piece.
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from contract.accumulators import ACCUMULATORS
-from contract.config import Verifier
+from contract.config import Config
 from contract.generation import Generation, GenerationWriter
+from contract.policies import features_of
+from contract.policies.policy import Urls
 from stages.verifier.arrived_links import Arrived, Gathered, first_of_each, gather
 from stages.verifier.decisions import Decisions
+from stages.verifier.figures import VisitFigures
 from stages.verifier.harvest import Answers, Happened
 from stages.verifier.merge import (
     Match,
@@ -28,12 +33,12 @@ from stages.verifier.merge import (
     merge_side,
     reconsider,
 )
-from stages.verifier.paths import path_levels
 from stages.verifier.pieces import Range
-from stages.verifier.prescheduling import Policy, Refill
+from stages.verifier.prescheduling import Refill
 from stages.verifier.refusals import Refusals
 from stages.verifier.server_table import ServerTable
 from stages.verifier.texts import Texts
+from stages.verifier.visits import VISIT_COUNTS
 from storage.pairs import find_pair
 
 Rows = dict[str, np.ndarray]  # columns of one length
@@ -44,8 +49,9 @@ class Block:
     """What a turn holds of its whole block while it merges piece after piece."""
 
     cycle: int
-    limits: Verifier
-    policy: Policy
+    config: Config
+    files: dict[str, Path]  # of the policy
+    memory: dict[str, Any]  # of features, from piece to piece
     parent: Generation
     read: Callable[[Range], Arrived]
     row_of: Callable[[int], int]  # how many rows of the parent lie before a pair of keys
@@ -58,6 +64,7 @@ class Block:
     changed_robots: np.ndarray  # indexes of servers
     refusals: Refusals
     refill: Refill
+    visits: VisitFigures
     texts: Texts
     writer: GenerationWriter
     counts: Counter[str]
@@ -118,8 +125,18 @@ class PieceMerge:
     def _take_features(
         self, match: Match, new_servers: np.ndarray, lines: pa.LargeBinaryArray
     ) -> tuple[Match, np.ndarray, pa.LargeBinaryArray, Rows]:
-        features = {"levels": path_levels(lines)} if "levels" in self._block.policy.features else {}
-        return match, new_servers, lines, features
+        links, servers = match.links, self._block.servers
+        urls = Urls(
+            lines,
+            links.key[match.new],
+            links.domain_key[match.new],
+            servers["server_key"][new_servers],
+            self._block.cycle,
+            self._block.config,
+            self._block.files,
+            self._block.memory,
+        )
+        return match, new_servers, lines, {one.name: one.compute(urls) for one in features_of(self._block.config)}
 
     def _merge(
         self, match: Match, new_servers: np.ndarray, lines: pa.LargeBinaryArray, features: Rows
@@ -142,11 +159,22 @@ class PieceMerge:
         block = self._block
         decided = block.decisions.urls(*self._bounds)
         block.counts["reconsidered"] += reconsider(match, rows, server_index, *decided, block.revived)
-        apply_happened(match, rows, block.happened.part(*self._bounds), block.limits.attempts_max)
+        happened = block.happened.part(*self._bounds)
+        apply_happened(match, rows, happened, block.config.verifier.attempts_max)
         apply_servers(rows["state"], server_index, block.servers, block.changed_robots)
-        side, block.side_done = merge_side(
-            match, old_state, rows["state"], block.side_done, self._answers, block.cycle, self._duplicate
+        side, block.side_done, counts = merge_side(
+            match,
+            old_state,
+            rows["state"],
+            block.side_done,
+            self._answers,
+            happened,
+            self._duplicate,
+            block.cycle,
+            block.config.revisit,
         )
+        block.counts.update({name: counts[name] for name in VISIT_COUNTS})
+        block.visits.take(side, rows, server_index)
         return match, rows, old_state, server_index, side
 
     def _preschedule(
@@ -164,7 +192,7 @@ class PieceMerge:
     def _count(self, match: Match, rows: Rows, old_state: np.ndarray) -> tuple[np.ndarray]:
         block = self._block
         block.rows_done += len(rows["state"])
-        block.counts.update(count_sets(match, old_state, self._answers), duplicates=int(self._duplicate.sum()))
+        block.counts.update(count_sets(match, old_state, self._answers))
         for name in block.sums:
             block.sums[name] += int(rows[name].sum(dtype=np.uint64))
         return (rows["state"],)

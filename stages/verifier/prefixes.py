@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from contract.generation import PREFIXES
-from stages.verifier.paths import GOLDEN
+from contract.url_paths import GOLDEN
 from storage.arrays import rank_in_run, starts_of_runs
 from storage.tables import column
 

@@ -1,81 +1,73 @@
-"""Which of a server's waiting URLs the scheduler may pick from: the few that a policy puts first.
+"""Which of a server's waiting URLs the scheduler may pick from: the few that the policy puts first.
 
-A policy scores rows from their columns alone. The smallest score comes first; equal ones keep the order of rows. It may
-need features, which are computed from a URL's text once, when the URL is new. A new policy is a line of POLICIES.
+Equal scores keep the order of rows. contract/policies says how a row is scored.
 """
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import numpy as np
 
+from contract.config import Config
+from contract.policies import columns_read, score_with_rules
+from contract.policies.policy import LARGEST, Candidates
 from contract.tables import WAITING
 from storage.arrays import rank_in_run
 
 CROWDED_TIMES = 16
 CROWDED_MAX = 64  # servers that can be crowded at once: a 64th of all rows each
-SCORES = 1 << 16  # path levels and depth fit
+CELLS_SHIFT = np.uint32(16)  # late scores are counted by their upper bits
+CELLS = 1 << 16
 SIFTED_AT_ONCE = 1 << 20  # rows, so that the memory for it does not follow the block
 
-Score = Callable[[Mapping[str, np.ndarray]], np.ndarray]
 
+def sift(which: np.ndarray, late: np.ndarray, server_index: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Leaves out rows that cannot be among the first `most` of a server with many more: a giant's rows are not sorted.
 
-class Policy(NamedTuple):
-    score: Score  # of columns of rows, as u32
-    features: tuple[str, ...] = ()
-
-
-POLICIES = {
-    "shortest_path": Policy(lambda rows: rows["levels"].astype(np.uint32) << 8 | rows["depth"], ("levels",)),
-    "depth": Policy(lambda rows: rows["depth"].astype(np.uint32)),
-    "fifo": Policy(lambda rows: rows["segment"].astype(np.uint32)),
-}
-
-
-def sift(which: np.ndarray, score: np.ndarray, server_index: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Leaves out rows that cannot be among the best `most` of a server with many more: a giant's rows are not sorted.
-
-    Rows are counted by score, which gives the score of the last one that is needed; of rows with that score the first
-    ones are. Scores from SCORES - 1 on count as one, and all of them stay.
+    Rows are counted by the upper bits of `late` (u32, the smallest comes first), which gives those of the last one that
+    is needed. All rows with these stay, but where the lower bits are zero, as for few levels, only the first ones.
     """
     sizes = np.bincount(server_index)
     crowded = np.flatnonzero(sizes > max(CROWDED_TIMES * most, len(server_index) // CROWDED_MAX))
     if not len(crowded):
-        return which, score
+        return which, late
     number = np.full(len(sizes), len(crowded), np.int16)  # the last one stands for all servers that are not crowded
     number[crowded] = np.arange(len(crowded))
-    cells = np.zeros((len(crowded) + 1, SCORES), np.int64)
+    cells = np.zeros((len(crowded) + 1, CELLS), np.int64)
     parts = [slice(start, start + SIFTED_AT_ONCE) for start in range(0, len(which), SIFTED_AT_ONCE)]
     for part in parts:
         cells += np.bincount(
-            number[server_index[part]] * np.int64(SCORES) + np.minimum(score[part], SCORES - 1), minlength=cells.size
+            number[server_index[part]] * np.int64(CELLS) + (late[part] >> CELLS_SHIFT), minlength=cells.size
         ).reshape(cells.shape)
     last = (np.cumsum(cells, axis=1) < most).sum(axis=1)
-    last[-1] = SCORES
+    last[-1] = CELLS
     room = np.full(len(last), most)
     stays = np.empty(len(which), bool)
+    is_coarse = not (late & np.uint32(CELLS - 1) != CELLS - 1).any()
     for part in parts:
-        owner, low_score = number[server_index[part]], np.minimum(score[part], SCORES - 1)
-        stays[part] = low_score <= last[owner]
-        tied = np.flatnonzero((low_score == last[owner]) & (low_score < SCORES - 1))
+        owner, cell = number[server_index[part]], (late[part] >> CELLS_SHIFT).astype(np.int64)
+        stays[part] = cell <= last[owner]
+        if not is_coarse:
+            continue
+        tied = np.flatnonzero(cell == last[owner])
         tied = tied[np.argsort(owner[tied], kind="stable")]
         beyond = tied[rank_in_run(owner[tied]) >= room[owner[tied]]]
         stays[part][beyond] = False
         room = np.maximum(room - np.bincount(owner[tied], minlength=len(room)), 0)
-    return which[stays], score[stays]
+    return which[stays], late[stays]
 
 
 class Refill:
-    """Finds what is newly prescheduled: up to `most` per server, where fewer than `refill_below` are left.
+    """Finds what is newly prescheduled: up to `prescheduled_max` per server, where fewer than a bound are left.
 
-    Rows come piece by piece; of each server that may need some, only the best `most` are remembered.
+    Rows come piece by piece; of each server that may need some, only the best are remembered.
     """
 
-    def __init__(self, may_need: np.ndarray, policy: Policy, most: int):
+    def __init__(self, may_need: np.ndarray, servers: Mapping[str, np.ndarray], config: Config):
         self._may_need = may_need  # bool, by index of the server
-        self._policy = policy
-        self._most = most
-        self._rank = np.empty(0, np.uint64)  # index of the server << 32 | score
+        self._servers = servers
+        self._config = config
+        self._most = config.verifier.prescheduled_max
+        self._rank = np.empty(0, np.uint64)  # index of the server << 32 | LARGEST - score
         self._row = np.empty(0, np.int64)
 
     def offer(self, rows: Mapping[str, np.ndarray], server_index: np.ndarray, first_row: int) -> None:
@@ -83,9 +75,10 @@ class Refill:
         which = np.flatnonzero((rows["state"] == WAITING) & self._may_need[server_index])
         if not len(which):
             return
-        score = self._policy.score({name: rows[name][which] for name in ("depth", "segment", *self._policy.features)})
-        which, score = sift(which, score, server_index[which], self._most)
-        rank = np.concatenate([self._rank, server_index[which].astype(np.uint64) << np.uint64(32) | score])
+        columns = {name: rows[name][which] for name in columns_read(self._config)}
+        late = LARGEST - score_with_rules(Candidates(columns, server_index[which], self._servers, self._config))
+        which, late = sift(which, late, server_index[which], self._most)
+        rank = np.concatenate([self._rank, server_index[which].astype(np.uint64) << np.uint64(32) | late])
         row = np.concatenate([self._row, which + first_row])
         order = np.argsort(rank, kind="stable")
         order = order[rank_in_run(rank[order] >> np.uint64(32)) < self._most]

@@ -22,12 +22,14 @@ import numpy as np
 import pyarrow as pa
 
 from contract.tables import SERVER_RULES
-from stages.verifier.paths import hash_texts, locate_paths
+from contract.url_paths import hash_texts, locate_paths
 from stages.verifier.prefixes import FOLDER, QUERY, TREE, Groups, Prefixes, add_granted, group_rows
 from storage.arrays import rank_in_run
 
 RULES = SERVER_RULES
-GRANTED, SERVER_BUDGET, DOMAIN_BUDGET, PATH_PREFIX, QUERY_PATHS = range(len(RULES))
+GRANTED, SERVER_BUDGET, DOMAIN_BUDGET, PATH_PREFIX, QUERY_PATHS, DOMAIN_SERVERS, SERVERS_BUDGET, RULE_BUDGET = range(
+    len(RULES)
+)
 # /artigos has the pages of many years in /artigos/2020 and its like; a trap that branches exceeds this all the same.
 TREE_TIMES = 8
 

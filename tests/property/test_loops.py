@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.tables import EXTRACTED
+from contract.url_paths import hash_texts, locate_paths
 from stages.extractor.documents.tag_scan import find_byte
 from stages.verifier.arrived_links import Arrived, find_firsts, first_of_each, gather
-from stages.verifier.paths import hash_texts, locate_paths
 from stages.verifier.texts import count_in_use
 from storage.pairs import Runs, find_pairs, sort_pairs
 from storage.text_segments import take_lines

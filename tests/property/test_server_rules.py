@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contract.url_paths import hash_texts, path_levels
 from stages.verifier import prefixes
-from stages.verifier.paths import hash_texts, path_levels
 from stages.verifier.prefixes import FOLDER, KEPT, PREFIXES, PREFIXES_MAX, QUERY, TREE
 from stages.verifier.rules import RULES, TREE_TIMES, Limits, NewRows, judge_new
 from tests.sampling import sampling

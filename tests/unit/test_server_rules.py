@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from contract.url_paths import path_levels
 from stages.verifier import prefixes
-from stages.verifier.paths import path_levels
 from stages.verifier.prefixes import FOLDER, KEPT, PREFIXES, PREFIXES_MAX, QUERY, TREE, Prefixes
 from stages.verifier.rules import RULES, TREE_TIMES, Limits, NewRows, judge_new
 from storage.tables import read_table, write_table

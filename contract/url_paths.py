@@ -4,10 +4,12 @@ A segment is the text between slashes. Empty ones do not count, as for path_dept
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from storage.arrays import Array
 from storage.compiled import compiled
 from storage.text_segments import data_of
 
@@ -25,29 +27,30 @@ _STIRRING = np.uint64(0x94D0_49BB_1331_11EB)
 class Paths:
     """Offsets in `data`, i64: each path is [start, end); its first two segments end before first_end and second_end."""
 
-    data: np.ndarray  # u8, the bytes of all URLs
-    start: np.ndarray
-    end: np.ndarray
-    first_end: np.ndarray  # where levels >= 2: the slash before the second segment
-    second_end: np.ndarray  # where levels >= 3: the slash before the third one
-    levels: np.ndarray  # i64, number of segments
-    with_query: np.ndarray  # bool
+    data: Array  # u8, the bytes of all URLs
+    start: Array
+    end: Array
+    first_end: Array  # where levels >= 2: the slash before the second segment
+    second_end: Array  # where levels >= 3: the slash before the third one
+    levels: Array  # i64, number of segments
+    with_query: Array  # bool
 
 
-def path_levels(urls: pa.Array | pa.ChunkedArray) -> np.ndarray:
+def path_levels(urls: pa.Array | pa.ChunkedArray) -> Array:
     """Number of path segments of each canonical URL, u8, in the order of `urls`; 255 stands for as many or more."""
     return np.minimum(locate_paths(urls, np.arange(len(urls))).levels, LEVELS_MAX).astype(np.uint8)
 
 
-def locate_paths(urls: pa.Array | pa.ChunkedArray, which: np.ndarray) -> Paths:
+def locate_paths(urls: pa.Array | pa.ChunkedArray, which: Array) -> Paths:
     """The paths of these (i64) of some canonical URLs, in the order of `which`, without a newline at the end."""
     data, offsets = view_bytes(urls)
     positions, with_query = [np.empty(len(which), np.int64) for _ in range(5)], np.empty(len(which), np.uint8)
     locate(data, offsets, which, *positions, with_query)
-    return Paths(data, *positions, with_query.view(bool))
+    start, end, first_end, second_end, levels = positions
+    return Paths(data, start, end, first_end, second_end, levels, with_query.view(bool))
 
 
-def view_bytes(urls: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+def view_bytes(urls: pa.Array | pa.ChunkedArray) -> tuple[Array, Array]:
     """The bytes of an Arrow array of texts, u8, and n + 1 offsets of the texts, i64; one chunk is not copied."""
     if isinstance(urls, pa.ChunkedArray):
         urls = (
@@ -59,7 +62,7 @@ def view_bytes(urls: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray
     return data, starts.astype(np.int64, copy=False)
 
 
-def hash_texts(data: np.ndarray, start: np.ndarray, end: np.ndarray, seed: int) -> np.ndarray:
+def hash_texts(data: Array, start: Array, end: Array, seed: int) -> Array:
     """A u64 for the bytes [start, end) of each row, the same for the same bytes and seed wherever they lie.
 
     Who knows the seed could make collisions. Here they would only add up the counts of two prefixes of one server.
@@ -70,7 +73,9 @@ def hash_texts(data: np.ndarray, start: np.ndarray, end: np.ndarray, seed: int) 
 
 
 @compiled("u1[] i8[] i8[] -> i8[] i8[] i8[] i8[] i8[] u1[]", PLAIN_LOCATED)
-def locate(data, offsets, which, starts, ends, first_ends, second_ends, levels, with_query):
+def locate(  # type: ignore[no-untyped-def]
+    data, offsets, which, starts, ends, first_ends, second_ends, levels, with_query
+):
     for number in range(len(which)):
         begin, stop = offsets[which[number]], offsets[which[number] + 1]
         stop -= stop > begin and data[stop - 1] == _NEWLINE
@@ -95,7 +100,7 @@ def locate(data, offsets, which, starts, ends, first_ends, second_ends, levels, 
 
 
 @compiled("u1[] i8[] i8[] -> u8[]", PLAIN_HASHED)
-def hash_each(data, start, end, hashes):
+def hash_each(data, start, end, hashes):  # type: ignore[no-untyped-def]
     """Replaces seeds by hashes; eight bytes per step."""
     for row in range(len(hashes)):
         state = stir(np.uint64(end[row] - start[row]) * GOLDEN + np.uint64(hashes[row]))
@@ -107,7 +112,7 @@ def hash_each(data, start, end, hashes):
 
 
 @compiled()
-def find_byte(data, at, stop, wanted):
+def find_byte(data: Any, at: Any, stop: Any, wanted: Any) -> Any:
     """The first offset from `at` on that holds a byte, `stop` where none does."""
     while at < stop and data[at] != wanted:
         at += 1
@@ -115,7 +120,7 @@ def find_byte(data, at, stop, wanted):
 
 
 @compiled()
-def read_word(data, at, length):
+def read_word(data: Any, at: Any, length: Any) -> Any:
     """Up to eight bytes as a number, the first one lowest; eight are one instruction."""
     word = np.uint64(0)
     for byte in range(length):
@@ -124,6 +129,6 @@ def read_word(data, at, length):
 
 
 @compiled()
-def stir(value):
+def stir(value: Any) -> Any:
     value = (value ^ (value >> np.uint64(30))) * _STIRRING
     return value ^ (value >> np.uint64(31))

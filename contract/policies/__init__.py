@@ -1,0 +1,96 @@
+"""Policies: in which order URLs are fetched. `policy.py` says what one is; each of the others is a module.
+
+Verifier, scheduler and configuration all take them from POLICIES.
+"""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contract.config import Config
+from contract.policies import (
+    breadth_first,
+    fifo,
+    in_links,
+    new_domains,
+    opic,
+    pagerank,
+    random_order,
+    response_time,
+    rules,
+    server_size,
+    shortest_path,
+    spread,
+)
+from contract.policies.policy import Candidates, Feature, Policy, Scores
+
+POLICIES: dict[str, Policy] = {
+    "fifo": fifo.POLICY,
+    "breadth-first": breadth_first.POLICY,
+    "shortest-path": shortest_path.POLICY,
+    "random": random_order.POLICY,
+    "in-links": in_links.POLICY,
+    "opic": opic.POLICY,
+    "server-size": server_size.POLICY,
+    "response-time": response_time.POLICY,
+    "pagerank": pagerank.POLICY,
+    "new-domains": new_domains.POLICY,
+    "spread": spread.POLICY,
+}
+FEATURES: dict[str, Feature] = {
+    feature.name: feature
+    for features in (*(policy.features for policy in POLICIES.values()), rules.FEATURES)
+    for feature in features
+}
+
+
+def policy_of(config: Config) -> Policy:
+    return POLICIES[config.scheduler.policy]
+
+
+def features_of(config: Config) -> tuple[Feature, ...]:
+    """The features that rows need under this configuration."""
+    return (*policy_of(config).features, *rules.features_of(config))
+
+
+def identify(config: Config, files: Mapping[str, Path]) -> dict[str, str]:
+    """The features of rows under this configuration, each with what tells its values apart: for a manifest."""
+    return {feature.name: digest(feature.identity(config, files)) for feature in features_of(config)}
+
+
+def describe(config: Config, files: Mapping[str, Path]) -> dict[str, Any]:
+    """What a block is prepared for, as its manifest has it: where it differs, the block gets a turn first."""
+    return {
+        "policy": config.scheduler.policy,
+        "features": identify(config, files),
+        "scope": digest(repr((config.scope, config.url))),
+        "revisit": digest(repr((config.revisit, rules.intervals_of(config).tolist()))) if revisits(config) else "",
+    }
+
+
+def revisits(config: Config) -> bool:
+    """Whether collected pages are asked again."""
+    return config.revisit.policy != "none"
+
+
+def digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=8).hexdigest() if text else ""
+
+
+def score_with_rules(of: Candidates) -> Scores:
+    """The score of the policy, below the weight of the rule of [[priority]] that a URL falls under."""
+    scores = policy_of(of.config).score(of)
+    if not of.config.priority:
+        return scores
+    weights = rules.weights_of(of.config)
+    rank = np.unique(weights, return_inverse=True)[1].astype(np.uint32)
+    joined: Scores = rank[of.rows[rules.RULE.name]] << np.uint32(24) | scores >> np.uint32(8)
+    return joined
+
+
+def columns_read(config: Config) -> tuple[str, ...]:
+    """The columns of rows that scores need."""
+    return (*policy_of(config).reads, *(feature.name for feature in rules.features_of(config)))

@@ -1,0 +1,115 @@
+"""What a policy is: a name for the order in which URLs are fetched, as functions of columns.
+
+A policy declares features (columns that are computed from a URL once, when the URL is new), and a score for every URL
+that waits: an integer of 32 bits, larger is sooner. The verifier keeps the best of each server by it, the scheduler
+makes lists of the best of a block. Scores depend on columns alone, so both need no text.
+
+A new policy is a module of this folder and a line of POLICIES in its __init__.py.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from contract.config import Config
+
+Scores = npt.NDArray[np.uint32]
+Column = npt.NDArray[Any]
+LARGEST = np.uint32(0xFFFF_FFFF)
+DEPTHS = np.uint32(0xFF)  # the lower bits of a score, where a server's URLs come by their depth
+
+
+@dataclass
+class Urls:
+    """URLs to compute features of: new ones of a turn, or, after a change of policy, all of a block, in some pieces."""
+
+    lines: pa.LargeBinaryArray  # canonical texts, each with a newline
+    key: npt.NDArray[np.uint64]
+    domain_key: npt.NDArray[np.uint64]
+    server_key: npt.NDArray[np.uint64]
+    cycle: int  # of the turn
+    config: Config
+    files: Mapping[str, Path] = field(default_factory=dict)  # by section.key: the crawl's own copies of files
+    memory: dict[str, Any] = field(default_factory=dict)  # what a feature remembers from piece to piece of a turn
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A column of rows, computed from URLs. `identity` tells values apart that other settings or files would give."""
+
+    name: str
+    dtype: str
+    compute: Callable[[Urls], npt.NDArray[Any]]
+    identity: Callable[[Config, Mapping[str, Path]], str] = lambda config, files: ""
+
+
+class Candidates:
+    """What a score is computed from: columns of some rows, and of the servers and registered domains of each."""
+
+    def __init__(
+        self,
+        rows: Mapping[str, npt.NDArray[Any]],
+        server_index: npt.NDArray[Any],
+        servers: Mapping[str, npt.NDArray[Any]],
+        config: Config,
+    ):
+        self.rows, self.config = rows, config
+        self._server_index, self._servers = server_index, servers
+
+    def __len__(self) -> int:
+        return len(self._server_index)
+
+    def server(self, name: str) -> npt.NDArray[Any]:
+        """A column of servers.parquet, for each row that of its server."""
+        column: Column = self._servers[name][self._server_index]
+        return column
+
+    def of_server(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Values that were computed per server, for each row that of its server."""
+        column: Column = values[self._server_index]
+        return column
+
+    def servers(self, name: str) -> npt.NDArray[Any]:
+        """A column of servers.parquet itself."""
+        return self._servers[name]
+
+    def domain(self, name: str) -> npt.NDArray[np.float64]:
+        """The sum of a column of servers.parquet over each registered domain, for each row that of its domain."""
+        _, domain = np.unique(self._servers["domain_key"], return_inverse=True)
+        sums: npt.NDArray[np.float64] = np.bincount(domain, self._servers[name])[domain][self._server_index]
+        return sums
+
+
+@dataclass(frozen=True)
+class Policy:
+    score: Callable[[Candidates], Scores]
+    columns: tuple[str, ...] = ()  # of rows that the score reads, accumulators among them, besides its features
+    features: tuple[Feature, ...] = ()
+    varies: bool = False  # scores of a server's URLs change over time: the best of them are chosen anew each turn
+    hands_on: str = ""  # the shared accumulator that a page hands on to the pages that it leads to
+    # (which rows, share of the list): so much of a list is kept for the best of those rows.
+    reserve: Callable[[Candidates], tuple[npt.NDArray[np.bool_], float]] | None = None
+    is_gated: bool = False  # domains are opened page by page, and closed for good (new_domains.py)
+    check: Callable[[Config], str] = lambda config: ""  # what is wrong with the configuration, for an error
+    file_key: str = ""  # section.key of the file that it reads
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns of rows that the score needs."""
+        return (*self.columns, *(feature.name for feature in self.features))
+
+
+def smallest_first(values: npt.NDArray[Any], bits: int) -> Scores:
+    """Scores of numbers of so many bits, of which the smallest comes first."""
+    shift = np.uint32(32 - bits)
+    return (LARGEST >> shift) - np.minimum(values, LARGEST >> shift).astype(np.uint32) << shift
+
+
+def largest_first(values: npt.NDArray[Any]) -> Scores:
+    """Scores of numbers from 0 to 2^64 in their order, to seven digits: the bits of a float of 32 bits rise with it."""
+    return np.asarray(values).astype(np.float32).view(np.uint32)

@@ -1,0 +1,18 @@
+"""random: any order, the same for the same seed; what other orders are compared with.
+
+J. Cho, H. Garcia-Molina and L. Page, "Efficient crawling through URL ordering", WWW 1998, compare with it too.
+"""
+
+import numpy as np
+
+from contract.policies.policy import Candidates, Policy, Scores
+from contract.url_paths import GOLDEN
+
+
+def score(of: Candidates) -> Scores:
+    """The upper bits of the URL's key, mixed with the seed: keys are hashes with the crawl's own secret."""
+    mixed = (of.rows["key"] ^ np.uint64(of.config.scheduler.seed)) * GOLDEN
+    return (mixed >> np.uint64(32)).astype(np.uint32)
+
+
+POLICY = Policy(score, columns=("key",))
