@@ -96,9 +96,9 @@ class Refill:
         if not len(state):
             return self._may_need
         counts = self._servers.states
-        # Rows of the first and the last domain of a piece may lie in another piece too.
+        # Rows of the first and the last domain of a piece may lie in another piece too. Tables are sorted by domain.
         domain_key = self._servers["domain_key"]
-        is_whole = (domain_key != domain_key[server_index[0]]) & (domain_key != domain_key[server_index[-1]])
+        is_whole = (domain_key > domain_key[server_index[0]]) & (domain_key < domain_key[server_index[-1]])
         takes_all = self._may_need & is_whole & (counts[:, WAITING] > 0) & (counts[:, PRESCHEDULED] < self._below)
         takes_all &= counts[:, WAITING] + counts[:, PRESCHEDULED] <= self._most
         if takes_all.any():
