@@ -66,7 +66,7 @@ def describe(config: Config, files: Mapping[str, Path]) -> dict[str, Any]:
     return {
         "policy": config.scheduler.policy,
         "features": identify(config, files),
-        "scope": digest(repr((config.scope, config.url))),
+        "scope": digest(repr((config.scope, config.url, bool(config.extractor.requisites)))),
         "revisit": digest(repr((config.revisit, rules.intervals_of(config).tolist()))) if revisits(config) else "",
     }
 

@@ -70,6 +70,10 @@ class Gathered:
         distinct, index = self.arrived.servers
         return servers.find(distinct)[index[self.first[which]]]
 
+    def server_keys(self, which: np.ndarray) -> np.ndarray:
+        distinct, index = self.arrived.servers
+        return distinct[index[self.first[which]]]
+
     def lines_of(self, which: np.ndarray) -> pa.LargeBinaryArray:
         """Their URLs, each with a newline."""
         return take_lines(self.arrived.urls(), self.first[which])
@@ -115,6 +119,13 @@ def find_firsts(numbers: np.ndarray, count: int) -> np.ndarray:
     first = np.empty(count, np.int64)
     first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)  # of repeated indexes, numpy keeps the last one
     return first
+
+
+def least_of_each(values: np.ndarray, numbers: np.ndarray, count: int) -> np.ndarray:
+    """The least of the values (u8) with each of the numbers below `count`."""
+    least = np.full(count, np.iinfo(np.uint8).max, np.uint8)
+    np.minimum.at(least, numbers, values)
+    return least
 
 
 def slice_rows(table: pa.Table, low: int, high: int) -> pa.Table:

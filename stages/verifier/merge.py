@@ -21,6 +21,7 @@ from stages.verifier.harvest import (
     Answers,
     Happened,
 )
+from stages.verifier.preparation import Preparation
 from stages.verifier.server_table import ServerTable
 from stages.verifier.visits import first_visits, miss, visit_again
 from storage.arrays import bound
@@ -94,10 +95,11 @@ def merge_rows(
     segment_of_old: np.ndarray,
     own_segment: int,
     features: dict[str, np.ndarray],
+    preparation: Preparation,
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """(columns of the merged piece, old states of the parent's rows); `new_servers`: index of each new row's server."""
     parent, links, which = match.parent, match.links, match.new
-    older = {name: parent.rows.read(name, match.start, match.stop) for name in COLUMNS}
+    older = {name: preparation.read(parent, name, match.start, match.stop) for name in COLUMNS}
     old_state = older["state"].copy()
     if (segment_of_old != np.arange(len(segment_of_old))).any():
         older["segment"] = segment_of_old[older["segment"]]
@@ -117,7 +119,7 @@ def merge_rows(
     weave = Weave(len(older["key"]), match.before)
 
     def join(name: str, old: np.ndarray) -> np.ndarray:
-        if name not in fresh and parent.rows.is_zero(name):
+        if name not in fresh and name not in preparation.columns and parent.rows.is_zero(name):
             return np.zeros(len(weave), old.dtype)  # of fresh memory, which is zero until it is written to
         return weave.join(old, fresh.get(name, NOTHING))
 
@@ -208,6 +210,11 @@ def apply_servers(
     if servers["given_up"].any():
         hopeless = servers["given_up"].astype(bool)[server_index]
         state[hopeless & ((state == WAITING) | (state == PRESCHEDULED))] = GIVEN_UP
+
+
+def close_rows(state: np.ndarray, server_index: np.ndarray, closed: np.ndarray) -> None:
+    """No URL of a closed domain waits, a new one neither; `closed` is bool, by index of the server."""
+    state[closed[server_index] & ((state == WAITING) | (state == PRESCHEDULED))] = REFUSED_BY_RULE
 
 
 def merge_side(

@@ -18,6 +18,9 @@ from contract.config import Config
 from contract.generation import Generation, GenerationWriter
 from contract.policies import features_of
 from contract.policies.policy import Urls
+from contract.policies.rules import BUDGET
+from contract.surt_match import find_rules
+from contract.tables import PRESCHEDULED, WAITING
 from stages.verifier.arrived_links import Arrived, Gathered, first_of_each, gather
 from stages.verifier.decisions import Decisions
 from stages.verifier.figures import VisitFigures
@@ -26,6 +29,7 @@ from stages.verifier.merge import (
     Match,
     apply_happened,
     apply_servers,
+    close_rows,
     count_sets,
     find_known,
     index_servers,
@@ -34,6 +38,7 @@ from stages.verifier.merge import (
     reconsider,
 )
 from stages.verifier.pieces import Range
+from stages.verifier.preparation import Preparation
 from stages.verifier.prescheduling import Refill
 from stages.verifier.refusals import Refusals
 from stages.verifier.server_table import ServerTable
@@ -53,6 +58,9 @@ class Block:
     files: dict[str, Path]  # of the policy
     memory: dict[str, Any]  # of features, from piece to piece
     parent: Generation
+    preparation: Preparation
+    has_closed: bool  # whether a domain is closed
+    chooses_anew: bool  # no URL counts as prescheduled at the beginning of the turn
     read: Callable[[Range], Arrived]
     row_of: Callable[[int], int]  # how many rows of the parent lie before a pair of keys
     decisions: Decisions
@@ -89,7 +97,7 @@ class PieceMerge:
             ("find", self._find),
             ("urls", self._take_urls),
             ("rules", self._judge),
-            ("rules", self._take_features),
+            ("features", self._take_features),
             ("merge", self._merge),
             ("servers", self._index_servers),
             ("states", self._set_states),
@@ -114,16 +122,25 @@ class PieceMerge:
 
     def _judge(
         self, gathered: Gathered, match: Match, lines: pa.LargeBinaryArray
-    ) -> tuple[Match, np.ndarray, pa.LargeBinaryArray]:
-        """What the rules about servers grant: links, index of the server of each, and lines."""
+    ) -> tuple[Match, np.ndarray, pa.LargeBinaryArray, np.ndarray | None]:
+        """What the rules about servers grant: links, index of the server of each, lines, and rules of [[budget]]."""
         servers, arrived = self._block.servers, gathered.arrived
         new_servers = gathered.server_index(match.new, servers)
         name_servers(servers, new_servers, lines)
-        has_unlisted = arrived.linked_rows < arrived.rows
-        return self._block.refusals.judge(match, new_servers, lines, servers, self._answers, has_unlisted)
+        config = self._block.config
+        return self._block.refusals.judge(
+            match,
+            new_servers,
+            gathered.server_keys(match.new),
+            lines,
+            find_rules(lines, config.budget) if config.budget else None,
+            servers,
+            self._answers,
+            has_unlisted=arrived.linked_rows < arrived.rows,
+        )
 
     def _take_features(
-        self, match: Match, new_servers: np.ndarray, lines: pa.LargeBinaryArray
+        self, match: Match, new_servers: np.ndarray, lines: pa.LargeBinaryArray, budget: np.ndarray | None
     ) -> tuple[Match, np.ndarray, pa.LargeBinaryArray, Rows]:
         links, servers = match.links, self._block.servers
         urls = Urls(
@@ -136,7 +153,11 @@ class PieceMerge:
             self._block.files,
             self._block.memory,
         )
-        return match, new_servers, lines, {one.name: one.compute(urls) for one in features_of(self._block.config)}
+        features = {} if budget is None else {BUDGET.name: budget}
+        for one in features_of(self._block.config):
+            if one.name not in features:
+                features[one.name] = one.compute(urls)
+        return match, new_servers, lines, features
 
     def _merge(
         self, match: Match, new_servers: np.ndarray, lines: pa.LargeBinaryArray, features: Rows
@@ -144,7 +165,9 @@ class PieceMerge:
         """The rows of the merged piece, and the old states of the parent's rows; a thread writes lines meanwhile."""
         texts = self._block.texts
         texts.append(match, lines)
-        rows, old_state = merge_rows(match, new_servers, self._block.servers, texts.segment_of_old, texts.own, features)
+        rows, old_state = merge_rows(
+            match, new_servers, self._block.servers, texts.segment_of_old, texts.own, features, self._block.preparation
+        )
         return match, new_servers, rows, old_state
 
     def _index_servers(
@@ -157,11 +180,15 @@ class PieceMerge:
     ) -> tuple[Match, Rows, np.ndarray, np.ndarray, Rows]:
         """Sets states, attempts and what was given away, in `rows` itself; adds the rows of the side set."""
         block = self._block
+        if block.chooses_anew:
+            rows["state"][rows["state"] == PRESCHEDULED] = WAITING
         decided = block.decisions.urls(*self._bounds)
         block.counts["reconsidered"] += reconsider(match, rows, server_index, *decided, block.revived)
         happened = block.happened.part(*self._bounds)
         apply_happened(match, rows, happened, block.config.verifier.attempts_max)
         apply_servers(rows["state"], server_index, block.servers, block.changed_robots)
+        if block.has_closed:
+            close_rows(rows["state"], server_index, block.servers["closed"])
         side, block.side_done, counts = merge_side(
             match,
             old_state,
@@ -181,6 +208,7 @@ class PieceMerge:
         self, match: Match, rows: Rows, old_state: np.ndarray, server_index: np.ndarray, side: Rows
     ) -> tuple[Match, Rows, np.ndarray, Rows]:
         self._block.servers.count(server_index, rows["state"])
+        self._block.servers.add_mentions(server_index, rows["mentions"])
         self._block.refill.offer(rows, server_index, self._block.rows_done)
         return match, rows, old_state, side
 
@@ -204,6 +232,6 @@ class PieceMerge:
 
 def name_servers(servers: ServerTable, server_index: np.ndarray, lines: pa.LargeBinaryArray) -> None:
     """Names the servers of these new URLs that have no name yet, by a URL of each."""
-    nameless = np.flatnonzero(servers["server"][server_index] == "")
+    nameless = np.flatnonzero((servers["server"][server_index] == "") & (server_index >= 0))
     found, row = first_of_each(server_index[nameless])
     servers.name(found, lines.take(pa.array(nameless[row])))

@@ -10,7 +10,8 @@ import numpy as np
 from contract.config import Config
 from contract.policies import columns_read, score_with_rules
 from contract.policies.policy import LARGEST, Candidates
-from contract.tables import WAITING
+from contract.tables import PRESCHEDULED, WAITING
+from stages.verifier.server_table import ServerTable
 from storage.arrays import rank_in_run
 
 CROWDED_TIMES = 16
@@ -59,34 +60,57 @@ def sift(which: np.ndarray, late: np.ndarray, server_index: np.ndarray, most: in
 class Refill:
     """Finds what is newly prescheduled: up to `prescheduled_max` per server, where fewer than a bound are left.
 
-    Rows come piece by piece; of each server that may need some, only the best are remembered.
+    Rows come piece by piece. Where a server has no more than it may have, all that waits is prescheduled, without a
+    score: so it costs little to choose anew each turn. Of the others only the best are remembered.
     """
 
-    def __init__(self, may_need: np.ndarray, servers: Mapping[str, np.ndarray], config: Config):
+    def __init__(self, may_need: np.ndarray, servers: ServerTable, config: Config):
         self._may_need = may_need  # bool, by index of the server
         self._servers = servers
         self._config = config
         self._most = config.verifier.prescheduled_max
+        self._below = config.verifier.prescheduled_refill
         self._rank = np.empty(0, np.uint64)  # index of the server << 32 | LARGEST - score
         self._row = np.empty(0, np.int64)
 
     def offer(self, rows: Mapping[str, np.ndarray], server_index: np.ndarray, first_row: int) -> None:
-        """Takes the waiting ones of the rows from `first_row` on; `server_index` has the server of each."""
-        which = np.flatnonzero((rows["state"] == WAITING) & self._may_need[server_index])
+        """Takes the waiting ones of the rows from `first_row` on; `server_index` has the server of each.
+
+        REQUIRES: the rows are counted in the table of servers. Sets the state of those that need no score.
+        """
+        is_ranked = self._preschedule_all(rows["state"], server_index)
+        which = np.flatnonzero((rows["state"] == WAITING) & is_ranked[server_index])
         if not len(which):
             return
         columns = {name: rows[name][which] for name in columns_read(self._config)}
-        late = LARGEST - score_with_rules(Candidates(columns, server_index[which], self._servers, self._config))
-        which, late = sift(which, late, server_index[which], self._most)
+        of = Candidates(columns, server_index[which], self._servers.columns, self._config)
+        which, late = sift(which, LARGEST - score_with_rules(of), server_index[which], self._most)
         rank = np.concatenate([self._rank, server_index[which].astype(np.uint64) << np.uint64(32) | late])
         row = np.concatenate([self._row, which + first_row])
         order = np.argsort(rank, kind="stable")
         order = order[rank_in_run(rank[order] >> np.uint64(32)) < self._most]
         self._rank, self._row = rank[order], row[order]
 
-    def choose(self, prescheduled: np.ndarray, refill_below: int) -> tuple[np.ndarray, np.ndarray]:
-        """(rows, indexes of their servers) that are prescheduled now, given how many of each server are already."""
+    def _preschedule_all(self, state: np.ndarray, server_index: np.ndarray) -> np.ndarray:
+        """Preschedules all that waits of servers that have few; returns which servers need a choice, bool, by index."""
+        if not len(state):
+            return self._may_need
+        counts = self._servers.states
+        # Rows of the first and the last domain of a piece may lie in another piece too. Tables are sorted by domain.
+        domain_key = self._servers["domain_key"]
+        is_whole = (domain_key > domain_key[server_index[0]]) & (domain_key < domain_key[server_index[-1]])
+        takes_all = self._may_need & is_whole & (counts[:, WAITING] > 0) & (counts[:, PRESCHEDULED] < self._below)
+        takes_all &= counts[:, WAITING] + counts[:, PRESCHEDULED] <= self._most
+        if takes_all.any():
+            state[(state == WAITING) & takes_all[server_index]] = PRESCHEDULED
+            self._servers.preschedule_all(takes_all)
+        return self._may_need & ~takes_all
+
+    def choose(self) -> np.ndarray:
+        """The rows that are prescheduled now; counts them in the table of servers."""
+        prescheduled = self._servers.states[:, PRESCHEDULED]
         server_index = (self._rank >> np.uint64(32)).astype(np.int64)
         left = prescheduled[server_index]
-        chosen = (left < refill_below) & (rank_in_run(server_index) + left < self._most)
-        return self._row[chosen], server_index[chosen]
+        chosen = (left < self._below) & (rank_in_run(server_index) + left < self._most)
+        self._servers.move(server_index[chosen], WAITING, PRESCHEDULED)
+        return self._row[chosen]

@@ -169,8 +169,9 @@ def has_whole_table(crawl: Path, entry: Entry) -> bool:
 
 def begin(crawl: Path, scratch: Path, start: tuple[int, int] | None) -> None:
     """Makes the scratch folder look like the crawl folder: what is only read is a link to it."""
-    for name in (names.CRAWL_FILE, names.SUFFIX_LIST, names.LOG):
-        os.symlink(crawl.resolve() / name, scratch / name)
+    for name in (names.CRAWL_FILE, names.SUFFIX_LIST, names.LOG, names.FILES):
+        if (crawl / name).exists():
+            os.symlink(crawl.resolve() / name, scratch / name)
     make_folder(scratch / names.TEXT)
     if start:
         folder = names.generation(*start)

@@ -14,6 +14,9 @@ before it left, so that a trap does not use up the budget of the rest.
 So /a/b/c/d counts in the folder /a/b and the tree /a, and /a/b in the folder /a alone. / and /a, where most sites keep
 their own pages, count in none: the budget of the server bounds them. The tree catches what has no end in its second
 segment.
+
+Before all that, servers are judged that the block does not have yet: domain_max_servers and servers_max. URLs of a
+refused server are refused with it, and it gets no row in the table of servers. Last come the rules of [[budget]].
 """
 
 from dataclasses import dataclass
@@ -43,6 +46,9 @@ class Limits:
     prefix_from_urls: int  # servers that know fewer, these rows included, are not watched for prefixes and queries
     prefix_max_urls: int
     query_max_urls: int
+    domain_max_servers: int = 0  # that a domain may have in the table of servers
+    servers_max: int = 0  # that the block may have there
+    rule_max_urls: tuple[int, ...] = ()  # of each rule of [[budget]]; here 0 means none
 
 
 @dataclass
@@ -53,6 +59,7 @@ class NewRows:
     key: np.ndarray  # u64
     depth: np.ndarray  # u8
     urls: pa.Array | pa.ChunkedArray  # canonical, with or without newlines
+    budget: np.ndarray | None = None  # u8, number of the rule of [[budget]] that each falls under, 0 for none
 
 
 def judge_new(
@@ -63,11 +70,13 @@ def judge_new(
     limits: Limits,
     seed: int,
     granted_anyway: np.ndarray | None = None,
+    known_of_rule: np.ndarray | None = None,
 ) -> tuple[np.ndarray, Prefixes]:
     """The code of the rule that refuses each row, u8, and the table with what was granted.
 
     known_of_server: integers, URLs known of each server before these rows. domain_of_server: integers, equal for
-    servers of one domain. granted_anyway: bool, rows that no rule refuses, but that count.
+    servers of one domain. granted_anyway: bool, rows that no rule refuses, but that count. known_of_rule: integers,
+    URLs known under each number of a rule of [[budget]] before these rows.
     """
     codes = np.zeros(len(rows.key), np.uint8)
     if not len(codes):
@@ -80,6 +89,8 @@ def judge_new(
         judge_server_budget(codes, rows, known, limits.server_max_urls)
     if limits.domain_max_urls:
         judge_domain_budget(codes, rows, known, domain_of_server, limits.domain_max_urls)
+    if limits.rule_max_urls and rows.budget is not None and known_of_rule is not None:
+        judge_rule_budgets(codes, rows, rows.budget, known_of_rule, limits.rule_max_urls)
     if granted_anyway is not None:
         codes[granted_anyway] = GRANTED
     return codes, add_granted(table, counted, codes == GRANTED) if counted else table
@@ -145,6 +156,38 @@ def judge_domain_budget(
     server = rows.server[left]
     beyond = find_beyond(domain[server], most - known_of_domain, (rows.depth[left], server, rows.key[left]))
     codes[left[beyond]] = DOMAIN_BUDGET
+
+
+def judge_rule_budgets(
+    codes: np.ndarray, rows: NewRows, budget: np.ndarray, known: np.ndarray, most: tuple[int, ...]
+) -> None:
+    left = np.flatnonzero((codes == GRANTED) & (budget > 0))
+    room = np.array([0, *most]) - known
+    beyond = find_beyond(budget[left], room, (rows.depth[left], rows.key[left]))
+    codes[left[beyond]] = RULE_BUDGET
+
+
+def judge_servers(
+    domain_key: np.ndarray, server_key: np.ndarray, depth: np.ndarray, domain_of_known: np.ndarray, limits: Limits
+) -> np.ndarray:
+    """The code of the rule that refuses each new server, u8: those nearest to a seed go first, then by key.
+
+    All of one length: domain key, own key (u64, unique) and least depth of a link to each new server, in any order.
+    domain_of_known: u64, the domain key of each server that the block has. The whole turn is judged at once, before its
+    pieces, so it does not matter how many these are.
+    """
+    codes = np.zeros(len(server_key), np.uint8)
+    if limits.domain_max_servers:
+        domains, domain = np.unique(np.concatenate([domain_key, domain_of_known]), return_inverse=True)
+        domain, of_known = domain[: len(domain_key)], domain[len(domain_key) :]
+        room = limits.domain_max_servers - np.bincount(of_known, minlength=len(domains))
+        codes[find_beyond(domain, room, (depth, server_key))] = DOMAIN_SERVERS
+    if limits.servers_max:
+        left = np.flatnonzero(codes == GRANTED)
+        room = np.array([limits.servers_max - len(domain_of_known)])
+        beyond = find_beyond(np.zeros(len(left), np.int64), room, (depth[left], server_key[left]))
+        codes[left[beyond]] = SERVERS_BUDGET
+    return codes
 
 
 def find_beyond(group: np.ndarray, room: np.ndarray, order: tuple[np.ndarray, ...]) -> np.ndarray:

@@ -65,6 +65,7 @@ class ServerTable:
         self.states = np.zeros((len(is_new), len(STATES)), np.int64)
         self._forgiven = np.zeros(len(is_new), np.int64)  # failures of each server that a decision took back
         self.known = self.columns["known"].astype(np.int64)  # URLs of each, those of the pieces so far included
+        self._mentions = np.zeros(len(is_new), np.uint64)  # of the rows of the pieces so far
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -116,6 +117,16 @@ class ServerTable:
         both = server_index * len(STATES) + state
         self.states += np.bincount(both, minlength=self.states.size).reshape(self.states.shape)
 
+    def add_mentions(self, server_index: np.ndarray, mentions: np.ndarray) -> None:
+        """Adds the mentions (u32) of the rows of a piece; sums in float64 are exact up to 2^53."""
+        if mentions.any():
+            self._mentions += np.bincount(server_index, mentions, minlength=len(self)).astype(np.uint64)
+
+    def preschedule_all(self, which: np.ndarray) -> None:
+        """Counts every waiting row of the servers that `which` marks (bool, by index) as prescheduled."""
+        self.states[which, PRESCHEDULED] += self.states[which, WAITING]
+        self.states[which, WAITING] = 0
+
     def move(self, server_index: np.ndarray, before: int, after: int) -> None:
         """Counts one row of each of these servers (repeats allowed) in another state than before."""
         np.subtract.at(self.states[:, before], server_index, 1)
@@ -124,6 +135,7 @@ class ServerTable:
     def table(self) -> pa.Table:
         for name, states in COUNTED.items():
             self.columns[name] = self.states[:, list(states)].sum(axis=1).astype(np.uint32)
+        self.columns["mentions"] = self._mentions
         return pa.table(
             {field.name: pa.array(self.columns[field.name], field.type) for field in BLOCK_SERVERS},
             schema=BLOCK_SERVERS,

@@ -16,6 +16,7 @@ from contract.plan import Plan
 from contract.tables import COLLECTED_STATE, STATES
 from stages.verifier import prefixes as prefix_table
 from stages.verifier.figures import VisitFigures, describe_generation
+from stages.verifier.preparation import read_prepared
 from stages.verifier.texts import part_texts
 from storage.publish import FORMAT, confirm_published, encode_json, publishing
 from storage.tables import column
@@ -36,6 +37,7 @@ def split_block(crawl: Path, out: Path, plan: Plan) -> dict:
     }
     about = {"cycle": plan.cycle, "blocks": plan.blocks + 1, "config_digest": plan.config.digest(), "inputs": {}}
     if plan.generation is not None:
+        prepared = read_prepared(crawl / names.generation(plan.block, plan.generation))
         for block in (plan.block, plan.blocks):
             here = np.flatnonzero(in_interval(column(parent.servers, "domain_key"), *interval(block, plan.blocks + 1)))
             servers = slice(here[0], here[-1] + 1) if len(here) else slice(0, 0)
@@ -43,7 +45,12 @@ def split_block(crawl: Path, out: Path, plan: Plan) -> dict:
             folder = out / names.generation(block, plan.cycle)
             if not confirm_published(folder):
                 with publishing(folder) as manifest:
-                    manifest |= {**about, "block": block, **write_part(folder, parent, servers, plan.config)}
+                    manifest |= {
+                        **about,
+                        "block": block,
+                        **write_part(folder, parent, servers, plan.config),
+                        "prepared": prepared,
+                    }
     folder = out / names.cycle(plan.cycle) / names.VERIFIER
     if not confirm_published(folder):
         with publishing(folder) as manifest:

@@ -12,11 +12,12 @@ import pyarrow as pa
 
 from contract import names
 from contract.generation import Generation
+from stages.verifier.line_reader import LineReader
 from stages.verifier.merge import Match
 from storage.errors import Damaged
 from storage.publish import ASIDE, describe, make_folder, sync_file, sync_folder
 from storage.tables import only_chunk
-from storage.text_segments import LINES, NO_TEXT, Segment, SegmentWriter, read_blobs, segments_of
+from storage.text_segments import LINES, NO_TEXT, SegmentWriter, read_blobs, segments_of
 
 SEGMENTS_MAX = 16  # more would make reading a selection of rows a walk over many files
 # The smallest ones are folded, so that a text is rewritten a few times only, however large its block grows.
@@ -48,7 +49,7 @@ class Texts:
         self.segment_of_old[kept] = np.arange(len(kept))
         self._names = list(parent.texts)
         self._kept = {self._names[number]: parent.texts[self._names[number]] for number in kept}
-        self._next_line = [parent.texts[name]["first"] for name in self._names]
+        self._lines = LineReader(crawl, parent)
         make_folder(self._path.parent)
         self._aside = self._path.with_name(f"{ASIDE}{os.getpid()}-{self._path.name}")
         self._aside.unlink(missing_ok=True)
@@ -68,20 +69,13 @@ class Texts:
             self._written = None
 
     def _write(self, match: Match, new_lines: pa.LargeBinaryArray) -> None:
-        lines, rows = [new_lines], [match.new_rows()]
-        for number in self._folded:
-            here = np.flatnonzero(self._parent.rows["segment"][match.start : match.stop] == number)
-            start = self._next_line[number]
-            self._next_line[number] += len(here)
-            lines += Segment(self._crawl / names.TEXT / self._names[number]).read_lines(
-                np.arange(start, start + len(here))
-            )
-            rows.append(match.move_old(here))
-        joined = only_chunk(pa.chunked_array(lines, LINES))
-        where = np.concatenate(rows)
-        if len(joined) != len(where):
-            raise Damaged(self._crawl / names.TEXT, f"expected texts of {len(where)} URLs, found {len(joined)}")
-        self._writer.append(joined.take(pa.array(np.argsort(where))) if len(rows) > 1 else joined)
+        if not self._folded:
+            self._writer.append(new_lines)
+            return
+        old, old_lines = self._lines.read(self._folded, match.start, match.stop)
+        where = np.concatenate([match.new_rows(), match.move_old(old)])
+        joined = only_chunk(pa.chunked_array([new_lines, old_lines], LINES))
+        self._writer.append(joined.take(pa.array(np.argsort(where))))
 
     def close(self, servers: dict[str, np.ndarray], new_robots: dict[int, bytes]) -> dict[str, dict]:
         """Adds robots.txt files, those of folded segments too, and sets their positions in the columns of `servers`.

@@ -16,10 +16,13 @@ from contract.crawl_folder import CrawlFolder
 from contract.generation import open_generation, read_generation_manifest
 from contract.log import KINDS, State
 from contract.plan import Plan, VerifierPlan
+from contract.policies import policy_of
 from contract.stage import Progress, describe_inputs
 from contract.tables import AUX, AUX_DISTINCT
+from stages.verifier.closing import Closing, decide, read_pages
 from stages.verifier.decisions import open_decisions
 from stages.verifier.harvest import Harvest, open_slices, read_answers, read_happened
+from stages.verifier.preparation import prepare
 from stages.verifier.timing import Timing
 from stages.verifier.walk import Walk
 from storage.publish import FORMAT, confirm_published, encode_json, publishing, read_manifest
@@ -42,6 +45,9 @@ def take_turn(
     block = interval(fixed.block, fixed.blocks)
     harvest = Harvest(folder, block)
     parent = open_generation(crawl.path, fixed.block, fixed.generation)
+    preparation = prepare(crawl, plan, parent, fixed.block, fixed.generation)
+    closing = decide(parent, read_pages(folder, *block)) if folder and policy_of(plan.config).is_gated else Closing()
+    timing.mark("prepare")
     about = {
         "cycle": plan.cycle,
         "block": fixed.block,
@@ -73,6 +79,8 @@ def take_turn(
             plan,
             fixed,
             parent,
+            preparation,
+            closing,
             harvest,
             open_slices(crawl.path, log, fixed, parent.seen),
             open_decisions(crawl.path, log, fixed, parent.seen),
@@ -84,6 +92,7 @@ def take_turn(
         with publishing(generation_folder, again=True) as generation_manifest:
             figures, texts = walk.write(generation_folder, out)
             generation_manifest |= {**about, **figures, "texts": texts, "seen": fixed.absorb_to}
+            generation_manifest["prepared"] = preparation.described
         timing.mark("sync")
         if aux is not None:
             manifest["aux"] = aux.result()
@@ -94,7 +103,9 @@ def take_turn(
                 "spilled": spilled,
                 "foreign_spilled": len(harvest.unlisted_elsewhere),
             }
-        report |= {**walk.counts, "refused_by_rule": walk.refusals.counts(), **figures}
+        report |= {**walk.counts, "refused_by_rule": walk.refusals.counts(), **closing.counts, **figures}
+        if preparation.is_changed:
+            report["prepared"] = preparation.counts
         write_table(cycle_folder / names.REFUSED_URLS, walk.refusals.table())
         (cycle_folder / names.REPORT).write_bytes(encode_json({"format": FORMAT, **report}))
         manifest |= {"stage": names.VERIFIER, **about, "counts": report}

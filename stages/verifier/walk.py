@@ -17,24 +17,28 @@ from contract.blocks import KEY_BITS, interval
 from contract.crawl_folder import CrawlFolder
 from contract.generation import Generation, GenerationWriter
 from contract.plan import Plan, VerifierPlan
-from contract.policies import revisits
+from contract.policies import policy_of, revisits
 from contract.policies.spread import KNOWN
 from contract.policy_files import verify_files
-from contract.tables import PRESCHEDULED, WAITING
-from stages.verifier.arrived_links import Arrived, find_firsts, first_of_each, slice_rows
+from contract.tables import PRESCHEDULED
+from stages.verifier.arrived_links import Arrived, find_firsts, least_of_each, slice_rows
+from stages.verifier.closing import Closing
 from stages.verifier.decisions import Decisions
 from stages.verifier.figures import VisitFigures, describe_generation
 from stages.verifier.harvest import Answers, Happened, Harvest
 from stages.verifier.merge import find_duplicates
 from stages.verifier.piece_merge import Block, PieceMerge
 from stages.verifier.pieces import Range, cut
+from stages.verifier.preparation import Preparation
 from stages.verifier.prescheduling import Refill
-from stages.verifier.refusals import Refusals
+from stages.verifier.refusals import Refusals, count_budgets, limits_of
 from stages.verifier.server_table import ServerTable, judge
 from stages.verifier.texts import Texts
 from stages.verifier.timing import Timing
+from storage.arrays import encode
 from storage.errors import Damaged
 from storage.keyed_file import KeyedFile
+from storage.pairs import PAIR_END
 from storage.tables import column
 from storage.text_segments import NO_TEXT, read_blobs
 
@@ -59,6 +63,8 @@ class Walk:
         plan: Plan,
         fixed: VerifierPlan,
         parent: Generation,
+        preparation: Preparation,
+        closing: Closing,
         harvest: Harvest,
         slices: list[KeyedFile],
         decisions: Decisions,
@@ -68,6 +74,7 @@ class Walk:
         on_piece: Callable[[int, int], None] = lambda done, pieces: None,
     ):
         self._crawl, self._plan, self._parent, self._harvest = crawl.path, plan, parent, harvest
+        self._preparation, self._closing = preparation, closing
         self._happened, self._answers, self._decisions = happened, answers, decisions
         self._limits = plan.config.verifier
         self._sources = [*harvest.sources(), *slices]
@@ -76,7 +83,11 @@ class Walk:
         self._on_piece = on_piece  # called with how many pieces are merged, and how many there are
         self._read_ahead: list[Arrived] = []  # of a block that is one piece: its rows name the servers too
         self.counts: Counter[str] = Counter()
-        self.refusals = Refusals(self._limits, parent.prefixes, crawl.hash_seed)
+        limits = limits_of(plan.config, crawl.keys(), (self._range[1] - self._range[0]) / PAIR_END)
+        budgets = count_budgets(parent, preparation, len(limits.rule_max_urls))
+        self.refusals = Refusals(limits, parent.prefixes, crawl.hash_seed, budgets)
+        # Scores change from turn to turn, or the way to compute them did.
+        self._chooses_anew = policy_of(plan.config).varies or preparation.is_changed
 
     def write(self, folder: Path, out: Path) -> tuple[dict, dict]:
         """Writes the generation into `folder`, its text below `out`; returns its figures and its segments of text."""
@@ -103,6 +114,7 @@ class Walk:
         room = self._limits.memory_max_bytes - BASE_BYTES - servers_bytes - ROW_BYTES * len(self._parent)
         if revisits(self._plan.config):
             room -= VISITED_BYTES * (self._parent.side.rows + len(self._answers.key))
+        room -= sum(values.nbytes for values in self._preparation.columns.values())
         texts = Texts(self._crawl, out, self._plan.cycle, self._parent)
         collected_share = self._parent.side.rows / max(len(self._parent), 1)
         row_bytes = PARENT_ROW_BYTES + texts.folded_share * FOLDED_ROW_BYTES + collected_share * SIDE_ROW_BYTES
@@ -120,7 +132,10 @@ class Walk:
         self, pieces: list[Range], folder: Path, texts: Texts
     ) -> tuple[list[Range], Block, dict[int, bytes]]:
         """All that pieces need of the whole block, and the new robots.txt texts by index of their server."""
-        servers = ServerTable(self._parent.servers, *self._find_servers())
+        server_keys, domain_keys, depths = self._find_servers()
+        forced = column(self._harvest.unlisted_here, "server_key")  # what another list had is granted anyway
+        admitted = self.refusals.admit_servers(self._parent.servers, server_keys, domain_keys, depths, forced)
+        servers = ServerTable(self._parent.servers, server_keys[admitted], domain_keys[admitted])
         self.refusals.move_servers(servers.index_of_old)
         revived = servers.forgive(*self._decisions.servers(*self._range))
         new_robots, changed_robots = self._take_observed(servers)
@@ -130,8 +145,11 @@ class Walk:
             cycle=self._plan.cycle,
             config=config,
             files=verify_files(self._crawl, config),
-            memory={KNOWN: (servers["domain_key"], servers.known)},
+            memory={KNOWN: (servers["domain_key"], servers.known.copy())},  # as it was before the turn
             parent=self._parent,
+            preparation=self._preparation,
+            has_closed=self._closing.mark(servers.columns),
+            chooses_anew=self._chooses_anew,
             read=lambda bounds: self._read_ahead.pop() if self._read_ahead else self._read(bounds),
             row_of=self._row_of,
             decisions=self._decisions,
@@ -142,7 +160,7 @@ class Walk:
             revived=revived,
             changed_robots=changed_robots,
             refusals=self.refusals,
-            refill=Refill(self._may_need(servers), servers.columns, config),
+            refill=Refill(self._may_need(servers), servers, config),
             visits=VisitFigures(config),
             texts=texts,
             writer=GenerationWriter(folder),
@@ -158,10 +176,7 @@ class Walk:
         if block.side_done != side_rows:
             raise Damaged("state", f"expected {side_rows} URLs that were collected before, found {block.side_done}")
         state = states[0] if len(states) == 1 else np.concatenate(states)
-        prescheduled = block.servers.states[:, PRESCHEDULED]
-        rows, server_index = block.refill.choose(prescheduled, self._limits.prescheduled_refill)
-        state[rows] = PRESCHEDULED
-        block.servers.move(server_index, WAITING, PRESCHEDULED)
+        state[block.refill.choose()] = PRESCHEDULED
         return block, state, new_robots
 
     def _close_texts(
@@ -201,21 +216,25 @@ class Walk:
             [source.read(*bounds) for source in self._sources], slice_rows(self._harvest.unlisted_here, *bounds)
         )
 
-    def _find_servers(self) -> tuple[np.ndarray, np.ndarray]:
-        """(server key, domain key) of every server that a row arrives of, each once."""
+    def _find_servers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(server key, domain key, least depth) of every server that a row arrives of, each once."""
         for whole in self._read_ahead:
             found, number = whole.servers
-            return found, whole.join("domain_key")[find_firsts(number, len(found))]
-        keys, domains = [], []
+            depths = least_of_each(whole.join("depth"), number, len(found))
+            return found, whole.join("domain_key")[find_firsts(number, len(found))], depths
+        keys, domains, depths = [], [], []
         for table in (
             self._harvest.unlisted_here,
             *(table for source in self._sources for table in source.read_pieces(*self._range)),
         ):
-            found, row = first_of_each(column(table, "server_key"))
+            found, number = encode(column(table, "server_key"))
             keys.append(found)
-            domains.append(column(table, "domain_key")[row])
-        server_keys, row = first_of_each(np.concatenate(keys))
-        return server_keys, np.concatenate(domains)[row]
+            domains.append(column(table, "domain_key")[find_firsts(number, len(found))])
+            depths.append(least_of_each(column(table, "depth"), number, len(found)))
+        server_keys, number = encode(np.concatenate(keys))
+        row = find_firsts(number, len(server_keys))
+        least = least_of_each(np.concatenate(depths), number, len(server_keys))
+        return server_keys, np.concatenate(domains)[row], least
 
     def _take_observed(self, servers: ServerTable) -> tuple[dict[int, bytes], np.ndarray]:
         """Merges Servidores into the table; returns new robots.txt texts by server, and which were changed."""
@@ -236,6 +255,8 @@ class Walk:
 
     def _may_need(self, servers: ServerTable) -> np.ndarray:
         """Which servers may have too few prescheduled URLs once the turn is done; bool, by index."""
+        if self._chooses_anew:
+            return ~servers["given_up"].astype(bool)
         gone = servers.find(self._happened.server_key)
         left = servers["prescheduled"].astype(np.int64) - np.bincount(gone[gone >= 0], minlength=len(servers))
         return (left < self._limits.prescheduled_refill) & ~servers["given_up"].astype(bool)

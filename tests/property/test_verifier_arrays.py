@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contract.generation import domains_of, line_numbers
-from contract.tables import COLLECTED_STATE, WAITING
+from contract.config import Config, Scheduler, Verifier
+from contract.generation import BLOCK_SERVERS, domains_of, line_numbers
+from contract.tables import COLLECTED_STATE, PRESCHEDULED, WAITING
 from stages.verifier.merge import add_up
 from stages.verifier.pieces import cut
-from stages.verifier.prescheduling import Policy, Refill
+from stages.verifier.prescheduling import Refill
+from stages.verifier.server_table import ServerTable
 from stages.verifier.texts import FOLDED, SEGMENTS_MAX, choose_folded
 from storage.keyed_file import KeyedFile
 from storage.pairs import PAIR_END, Runs, find_pair, find_pairs, sort_pairs
@@ -75,7 +77,11 @@ def test_runs_of_pairs_are_searched(way, runs, wanted, data):
 @quick
 @given(
     st.lists(
-        st.tuples(st.integers(0, 2), st.sampled_from([0, 1, 2, 3, 65_534, 65_535, 65_536, 2**32 - 1]), st.booleans()),
+        st.tuples(
+            st.integers(0, 2),
+            st.sampled_from([0, 1, 2, 3, 254, 255, 256, 257, 65_535, 65_536, 2**24 - 1]),
+            st.booleans(),
+        ),
         max_size=12,
     ),
     st.integers(1, 20),
@@ -85,25 +91,56 @@ def test_runs_of_pairs_are_searched(way, runs, wanted, data):
 def test_the_best_waiting_rows_of_each_server_are_found(rows, times, most, piece):
     """Servers with more than sixteen times `most` rows are crowded."""
     rows *= times
-    refill = Refill(np.ones(3, bool), Policy(lambda rows: rows["score"], ("score",)), most)
-    for start in (0, piece):
-        part = rows[start:piece] if start < piece else rows[piece:]
-        columns = {name: np.zeros(len(part), np.uint8) for name in ("depth", "segment")}
-        columns |= {
-            "score": np.array([score for _, score, _ in part], np.uint32),
-            "state": np.array([WAITING if waits else COLLECTED_STATE for _, _, waits in part], np.uint8),
-        }
-        refill.offer(columns, np.array([place for place, _, _ in part], np.int32), start)
-        if start == piece:
-            break
-    chosen, places = refill.choose(np.zeros(3, np.int64), 1)
+    chosen, counts = preschedule([(f"s{server}", score, waits) for server, score, waits in rows], most, {0, piece})
     best = [
-        sorted((score, row) for row, (place, score, waits) in enumerate(rows) if waits and place == server)[:most]
+        sorted((score, row) for row, (other, score, waits) in enumerate(rows) if waits and other == server)[:most]
         for server in range(3)
     ]
-    assert sorted(zip(chosen.tolist(), places.tolist())) == sorted(
-        (row, server) for server in range(3) for _, row in best[server]
-    )
+    assert chosen == {row for rows_of_server in best for _, row in rows_of_server}
+    assert counts == {f"s{server}": len(best[server]) for server in range(3) if best[server]}
+
+
+@quick
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 1), st.integers(0, 255), st.booleans()), max_size=40),
+    st.sets(st.integers(0, 40), max_size=4),
+    st.integers(1, 8),
+)
+def test_choosing_anew_is_a_plain_sort(rows, cuts, most):
+    """Domains with two servers each, in their order; pieces end anywhere."""
+    rows.sort(key=lambda row: row[0])
+    named = [(f"d{domain}s{server}", depth, waits) for domain, server, depth, waits in rows]
+    chosen, counts = preschedule(named, most, cuts | {0}, [domain for domain, *_ in rows])
+    best = {
+        name: sorted((depth, row) for row, (other, depth, waits) in enumerate(named) if waits and other == name)[:most]
+        for name, _, _ in named
+    }
+    assert chosen == {row for rows_of_server in best.values() for _, row in rows_of_server}
+    assert counts == {name: len(rows_of_server) for name, rows_of_server in best.items() if rows_of_server}
+
+
+def preschedule(
+    rows: list[tuple[str, int, bool]], most: int, starts: set[int], domains: list[int] | None = None
+) -> tuple[set[int], dict[str, int]]:
+    """(rows that Refill chooses, how many of each server), from rows of (server, score, waits); fifo scores them."""
+    servers_named = sorted({name for name, _, _ in rows})
+    domain_of = dict(zip((name for name, _, _ in rows), domains or [7] * len(rows)))
+    keys = np.arange(1, len(servers_named) + 1, dtype=np.uint64)
+    domain_keys = np.array([domain_of[name] for name in servers_named], np.uint64)
+    servers = ServerTable(BLOCK_SERVERS.empty_table(), keys, domain_keys)
+    config = Config(scheduler=Scheduler(policy="fifo"), verifier=Verifier(prescheduled_max=most, prescheduled_refill=1))
+    refill = Refill(np.ones(len(servers_named), bool), servers, config)
+    index = np.array([servers_named.index(name) for name, _, _ in rows], np.int32)
+    state = np.array([WAITING if waits else COLLECTED_STATE for _, _, waits in rows], np.uint8)
+    added = np.array([score for _, score, _ in rows], np.uint32)
+    edges = sorted(start for start in starts if start <= len(rows)) + [len(rows)]
+    for start, stop in zip(edges, edges[1:]):
+        part = slice(start, stop)
+        servers.count(index[part], state[part])
+        refill.offer({"state": state[part], "added": added[part]}, index[part], start)
+    state[refill.choose()] = PRESCHEDULED
+    counts = dict(zip(servers_named, servers.states[:, PRESCHEDULED].tolist()))
+    return set(np.flatnonzero(state == PRESCHEDULED).tolist()), {name: count for name, count in counts.items() if count}
 
 
 @quick
