@@ -52,11 +52,26 @@ def seen_at_ms(fetched_at_ms: Moments, visited_at_ms: Moments) -> Moments:
     return np.maximum(fetched_at_ms, visited_at_ms)
 
 
-def estimate_rates(pages: Pages, server: npt.NDArray[Any], servers: int, config: Revisit) -> Numbers:
-    """Changes per second of each page; `server` is the index of each page's server, below `servers`."""
-    columns = [pages.visits.astype(np.float64) - 1, pages.changes, pages.unchanged_min, pages.changed_min]
-    columns[0] = np.maximum(columns[0], 0)
-    sums = [np.bincount(server, column, minlength=servers) for column in columns]
+def evidence_of(pages: Pages) -> tuple[npt.NDArray[Any], ...]:
+    """What rates are estimated from: intervals between visits, changes, and the minutes without and with one."""
+    intervals = np.maximum(pages.visits.astype(np.int64) - 1, 0)
+    return intervals, pages.changes, pages.unchanged_min, pages.changed_min
+
+
+def sum_by_server(pages: Pages, server: npt.NDArray[Any], servers: int) -> list[Numbers]:
+    """The sums of that over the pages of each server: whole numbers, so those of parts of a block may be added up."""
+    return [np.asarray(np.bincount(server, column, minlength=servers), np.float64) for column in evidence_of(pages)]
+
+
+def estimate_rates(
+    pages: Pages, server: npt.NDArray[Any], servers: int, config: Revisit, sums: list[Numbers] | None = None
+) -> Numbers:
+    """Changes per second of each page; `server` is the index of each page's server, below `servers`.
+
+    `sums`: those of sum_by_server() over the whole block, where `pages` are a part of it.
+    """
+    columns = evidence_of(pages)
+    sums = sum_by_server(pages, server, servers) if sums is None else sums
     of_block = rate_of(*(np.atleast_1d(column.sum()) for column in sums))
     fallback = of_block[0] if sums[0].sum() else 1 / config.interval_s
     of_server = np.where(sums[0] > 0, rate_of(*sums), fallback)

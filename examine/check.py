@@ -13,8 +13,6 @@ Example: bin/check --crawl demo/crawl
 import sys
 from pathlib import Path
 
-import numpy as np
-
 from contract import names
 from contract.command import make_parser, run
 from contract.crawl_config import read_crawl_config
@@ -26,16 +24,14 @@ from contract.lines import say
 from contract.log import KINDS, History, positions, replay
 from contract.pending import live_absorber
 from contract.plan import cycles_without_plan, open_cycles, read_plan
-from contract.tables import ANSWERED, COLLECTED
 from contract.units import count
 from examine.attempt_books import check_attempts
 from examine.block_books import Found, check_chain, check_generation, check_position, check_side, is_kept
 from examine.cycle_books import check_cycle, check_sets
 from examine.findings import Findings
 from examine.log_summary_check import check_summary, find_unusable
-from storage.arrays import is_in_sorted, unite_sorted
+from examine.visit_books import check_visits
 from storage.publish import is_published, read_manifest, verify
-from storage.tables import column, read_table
 
 NAME = "check"
 FILES = "files are those of their manifests"
@@ -89,7 +85,6 @@ def check_all(crawl: CrawlFolder, log: History, findings: Findings) -> None:
             elif KINDS[entry.kind].merges:
                 folder = crawl.path / names.cycle(entry.cycle) / names.VERIFIER
                 check_sets(folder, read_manifest(folder)["counts"], findings)
-    check_once(crawl.path, [entry.cycle for entry in committed if KINDS[entry.kind].fetches], findings)
     generations = {}
     for block in range(log.blocks):
         number = log.generation(block)
@@ -102,6 +97,8 @@ def check_all(crawl: CrawlFolder, log: History, findings: Findings) -> None:
                 generations[block] = generation
     with findings.reading(FILES, crawl.path):
         check_attempts(crawl.path, log, generations, findings)
+    with findings.reading(FILES, crawl.path):
+        check_visits(crawl.path, log, generations, findings)
     with findings.reading(FILES, crawl.path):
         check_chain(crawl.path, log, findings)
         check_positions(crawl, findings)
@@ -165,20 +162,6 @@ def is_needed(manifest: dict, log: History) -> bool:
     return position is not None and any(
         live_absorber(log, block).lacks(position, manifest.get("aux")) for block in range(log.blocks)
     )
-
-
-def check_once(crawl: Path, cycles: list[int], findings: Findings) -> None:
-    """No URL was collected in two cycles."""
-    claim = "each URL is collected once"
-    seen = np.empty(0, np.uint64)
-    for cycle in cycles:
-        path = crawl / names.cycle(cycle) / names.EXTRACTOR / names.COLLECTED
-        with findings.reading(claim):
-            table = read_table(path, COLLECTED, columns=["url_key", "outcome"])
-            answered = column(table, "outcome") == ANSWERED
-            keys = column(table, "url_key")
-            findings.rows(claim, path, answered & is_in_sorted(keys, seen), "collected in an earlier cycle too")
-            seen = unite_sorted(seen, np.unique(keys[answered]))
 
 
 def check_positions(crawl: CrawlFolder, findings: Findings) -> None:

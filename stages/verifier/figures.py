@@ -1,12 +1,29 @@
 """The figures in a generation's manifest: planning and status then open no block."""
 
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+
 import numpy as np
 import pyarrow as pa
 
+from contract import revisits
+from contract.config import Config
+from contract.policies import policy_of, rules
+from contract.revisits import NEVER_MS, Pages
 from contract.tables import COLLECTED_STATE, PRESCHEDULED, STATES, WAITING
 from storage.tables import column, only_chunk
 
 REASONS_MAX = 20  # why servers fail: the most that a manifest has
+DUE_PART = 100  # a block is due when one in so many of the pages that may be due is: its list is worth a cycle
+PAGES_AT_ONCE = 1 << 18  # so that the memory for rates does not follow the block
+
+# Columns of the side set that each policy of [revisit] needs, besides the time of the last visit.
+COLUMNS_OF = {
+    revisits.NONE: (),
+    revisits.UNIFORM: ("misses",),
+    revisits.PROPORTIONAL: ("misses", "period_min"),
+    revisits.OPTIMAL: ("misses", "visits", "changes", "unchanged_min", "changed_min"),
+}
 
 
 def describe_generation(servers: pa.Table, states: np.ndarray) -> dict:
@@ -53,3 +70,73 @@ def count_failures(servers: pa.Table) -> list[dict]:
             }
         )
     return found
+
+
+class VisitFigures:
+    """The figures about visits, from the side set of a block, which comes piece by piece.
+
+    They follow from columns and configuration alone: a block that is split has no time of its own.
+    """
+
+    def __init__(self, config: Config):
+        self._config = config
+        self._revisits = config.revisit.policy != revisits.NONE
+        self._wanted = COLUMNS_OF[config.revisit.policy]
+        self._pieces: list[Mapping[str, np.ndarray]] = []  # columns of pages, and the index of the server of each
+        self.visits = self.changes = 0
+
+    def take(self, side: Mapping[str, np.ndarray], rows: Mapping[str, np.ndarray], server_index: np.ndarray) -> None:
+        """Takes the side set of a piece, and all of its rows with the index of the server of each."""
+        self.visits += int(side["visits"].sum(dtype=np.uint64))
+        self.changes += int(side["changes"].sum(dtype=np.uint64))
+        if not self._revisits:
+            return
+        collected = np.flatnonzero(rows["state"] == COLLECTED_STATE)
+        piece = {name: side[name] for name in self._wanted}
+        piece["seen_at_ms"] = revisits.seen_at_ms(side["fetched_at_ms"], side["visited_at_ms"])
+        piece["server"] = server_index[collected]
+        if self._config.priority:
+            piece["rule"] = rows[rules.RULE.name][collected]
+        self._pieces.append(piece)
+
+    def figures(self, servers: Mapping[str, np.ndarray]) -> dict:
+        """With the table of servers as the generation will have it."""
+        due = self._find_due(servers) if self._revisits else np.empty(0, np.int64)
+        due = due[due < NEVER_MS]
+        worth_a_cycle = max(1, len(due) // DUE_PART)
+        return {
+            "revisit_due_ms": int(np.partition(due, worth_a_cycle - 1)[worth_a_cycle - 1]) if len(due) else None,
+            "revisitable": len(due),
+            "visits": self.visits,
+            "changes": self.changes,
+        }
+
+    def _find_due(self, servers: Mapping[str, np.ndarray]) -> np.ndarray:
+        """When the scheduler may list each page: i64, NEVER_MS where it never may."""
+        config, count = self._config, len(servers["due_at_ms"])
+        is_closed = servers["given_up"].astype(bool)
+        if policy_of(config).is_gated:
+            is_closed = is_closed | servers["closed"].astype(bool)
+        server_due = np.where(is_closed, NEVER_MS, servers["due_at_ms"])
+        sums = None
+        if config.revisit.policy == revisits.OPTIMAL:
+            parts = [revisits.sum_by_server(pages, server, count) for pages, server in self._slices()]
+            sums = [np.sum(of_parts, axis=0) for of_parts in zip(*parts)]
+        due = [np.empty(0, np.int64)]
+        for pages, server in self._slices():
+            rates = None if sums is None else revisits.estimate_rates(pages, server, count, config.revisit, sums)
+            due.append(np.maximum(revisits.due_at_ms(config.revisit, pages, rates), server_due[server]))
+        return np.concatenate(due)
+
+    def _slices(self) -> Iterator[tuple[Pages, np.ndarray]]:
+        """Some pages at a time, with the index of the server of each. Columns that nothing asks for are zero."""
+        interval_s = rules.intervals_of(self._config)
+        for piece in self._pieces:
+            for start in range(0, len(piece["server"]), PAGES_AT_ONCE):
+                part = {name: values[start : start + PAGES_AT_ONCE] for name, values in piece.items()}
+                server, rule = part.pop("server"), part.pop("rule", np.zeros(1, np.uint8))
+                # Rows of a block that is not prepared yet may name a rule that is there no longer.
+                intervals = np.where(rule < len(interval_s), interval_s[np.minimum(rule, len(interval_s) - 1)], 0)
+                part["rule_interval_s"] = np.broadcast_to(intervals, len(server))
+                nothing = np.broadcast_to(np.uint32(0), len(server))
+                yield Pages(**{field.name: part.get(field.name, nothing) for field in fields(Pages)}), server

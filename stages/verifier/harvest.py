@@ -1,7 +1,7 @@
 """What a turn takes in: the extractor's tables of its cycle, and slices of AUX."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -41,8 +41,10 @@ HAPPENED = [
     "outcome",
     "reason",
     "foreign",
+    "fetched_at_ms",
     *TAKEN,
 ]  # the columns that it is read from
+ANSWER_COLUMNS = ("fetched_at_ms", "status", "parsed", "revisit")  # of MetadadosUrlsColetadas, taken as they are
 
 
 @dataclass
@@ -53,6 +55,7 @@ class Happened:
     key: np.ndarray
     server_key: np.ndarray
     code: np.ndarray
+    at_ms: np.ndarray
     taken: dict[str, np.ndarray]  # of each shared accumulator, what the URL gave away
 
     def part(self, low: int, high: int) -> "Happened":
@@ -62,6 +65,7 @@ class Happened:
             self.key[here],
             self.server_key[here],
             self.code[here],
+            self.at_ms[here],
             {name: values[here] for name, values in self.taken.items()},
         )
 
@@ -73,14 +77,17 @@ class Answers:
     domain_key: np.ndarray
     key: np.ndarray
     row: np.ndarray  # of MetadadosUrlsColetadas
-    fetched_at_ms: np.ndarray
     content_digest: np.ndarray
+    fetched_at_ms: np.ndarray
+    status: np.ndarray
+    parsed: np.ndarray
+    revisit: np.ndarray  # bool: it says no more than an earlier one
 
     def part(self, low: int, high: int) -> "Answers":
-        here = slice(find_pair(self.domain_key, self.key, low), find_pair(self.domain_key, self.key, high))
-        return Answers(
-            *(getattr(self, name)[here] for name in ("domain_key", "key", "row", "fetched_at_ms", "content_digest"))
-        )
+        return self.take(slice(find_pair(self.domain_key, self.key, low), find_pair(self.domain_key, self.key, high)))
+
+    def take(self, which: slice | np.ndarray) -> "Answers":
+        return Answers(*(getattr(self, field.name)[which] for field in fields(self)))
 
 
 class Harvest:
@@ -112,7 +119,7 @@ class Harvest:
         self.metadata = read_table(
             folder / names.METADATA,
             METADATA,
-            ["url_key", "domain_key", "fetched_at_ms", "content_digest"],
+            ["url_key", "domain_key", "content_digest", *ANSWER_COLUMNS],
             is_verified=True,
         )
         self.servers = read_table(folder / names.SERVERS, CYCLE_SERVERS, is_verified=True)
@@ -199,8 +206,8 @@ def open_slices(crawl: Path, log: State, plan: VerifierPlan, seen: int) -> list[
     ]
 
 
-def read_happened(harvest: Harvest) -> Happened:
-    """Outcomes of the cycle."""
+def read_happened(harvest: Harvest, now_ms: int) -> Happened:
+    """Outcomes of the cycle; what has no time happened at `now_ms`."""
     outcome, reason = harvest.collected.column("outcome"), harvest.collected.column("reason")
     code = np.select(
         [is_equal(outcome, ANSWERED), is_equal(outcome, FAILED), is_equal(reason, REASON_ROBOTS)],
@@ -208,11 +215,13 @@ def read_happened(harvest: Harvest) -> Happened:
         HAPPENED_REFUSED,
     ).astype(np.uint8)
     order, domain_key, key = sort_pairs(*(np.array(column(harvest.collected, name)) for name in ORDER))
+    at_ms = column(harvest.collected, "fetched_at_ms")[order]
     return Happened(
         domain_key,
         key,
         column(harvest.collected, "server_key")[order],
         code[order],
+        np.where(at_ms > 0, at_ms, now_ms),
         {name: column(harvest.collected, name)[order] for name in TAKEN},
     )
 
@@ -227,6 +236,6 @@ def read_answers(harvest: Harvest, low: int, high: int) -> Answers:
     return Answers(
         *(column(harvest.metadata, name)[here] for name in ORDER),
         here,
-        column(harvest.metadata, "fetched_at_ms")[here],
         digests[here],
+        *(column(harvest.metadata, name)[here] for name in ANSWER_COLUMNS),
     )

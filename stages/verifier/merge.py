@@ -3,11 +3,13 @@
 No I/O but reading, and no loop over URLs. `piece_merge.py` runs these functions in their order.
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from contract.accumulators import SHARED_NAMES
+from contract.config import Revisit
 from contract.generation import COLUMNS, SIDE_COLUMNS, Generation
 from contract.tables import COLLECTED_STATE, GIVEN_UP, PRESCHEDULED, REFUSED_BY_ROBOTS, REFUSED_BY_RULE, TAKEN, WAITING
 from stages.verifier.arrived_links import Links
@@ -20,6 +22,7 @@ from stages.verifier.harvest import (
     Happened,
 )
 from stages.verifier.server_table import ServerTable
+from stages.verifier.visits import first_visits, miss, visit_again
 from storage.arrays import bound
 from storage.errors import Damaged
 from storage.pairs import Runs, find_pairs, sort_pairs
@@ -213,12 +216,14 @@ def merge_side(
     state: np.ndarray,
     side_start: int,
     answers: Answers,
-    cycle: int,
+    happened: Happened,
     duplicate: np.ndarray,
-) -> tuple[dict[str, np.ndarray], int]:
-    """(side set of the piece, end of the parent's side rows from `side_start` on that are in it).
+    cycle: int,
+    config: Revisit,
+) -> tuple[dict[str, np.ndarray], int, Counter[str]]:
+    """(side set of the piece, end of the parent's side rows from `side_start` on that are in it, counts of visits).
 
-    Answers of this cycle replace earlier ones.
+    Answers to collected pages are visits; what else happened to such a page is a visit that missed it.
     """
     parent = match.parent
     was = match.move_old(np.flatnonzero(old_state == COLLECTED_STATE))
@@ -230,35 +235,42 @@ def merge_side(
         )
     if side_stop > parent.side.rows:
         raise Damaged("state", f"expected {parent.side.rows} URLs that were collected before, found more")
-    before = np.searchsorted(was, where)
-    is_again = np.zeros(len(where), bool)
-    within = before < len(was)
-    is_again[within] = was[before[within]] == where[within]
+    before, is_again = find_rows(where, was)
     lacking = int(np.count_nonzero(state == COLLECTED_STATE)) - len(was) - int((~is_again).sum())
     if lacking:
         raise Damaged("UrlsColetadas", f"expected metadata of each answer, found {lacking} without")
-    weave, columns = Weave(len(was), before[~is_again]), {}
-    fresh = {
-        "cycle": cycle,
-        "row": answers.row,
-        "fetched_at_ms": answers.fetched_at_ms,
-        "content_digest": answers.content_digest,
-        "duplicate": duplicate,
-        "visits": 1,
-    }
-    for name in SIDE_COLUMNS:
-        old, new = parent.side.read(name, side_start, side_stop), np.broadcast_to(fresh.get(name, NOTHING), len(where))
-        if is_again.any():
-            old = np.array(old)
-            old[before[is_again]] = new[is_again]
-        columns[name] = weave.join(old, new[~is_again])
-    return columns, side_stop
+    failed = happened.code != HAPPENED_ANSWERED
+    missed, is_missed = find_rows(match.locate(happened.domain_key[failed], happened.key[failed]), was)
+    side = {name: parent.side.read(name, side_start, side_stop) for name in SIDE_COLUMNS}
+    counts, is_visited = Counter(duplicates=int(duplicate[~is_again].sum())), bool(is_again.any() or is_missed.any())
+    if is_visited:
+        side = {name: np.array(values) if not values.flags.writeable else values for name, values in side.items()}
+        counts += visit_again(side, before[is_again], answers.take(is_again), duplicate[is_again], cycle, config)
+        counts += miss(side, missed[is_missed], happened.at_ms[failed][is_missed])
+    weave = Weave(len(was), before[~is_again])
+    fresh = first_visits(answers.take(~is_again), duplicate[~is_again], cycle)
+
+    def join(name: str, old: np.ndarray) -> np.ndarray:
+        if name not in fresh and parent.side.is_zero(name) and not is_visited:
+            return np.zeros(len(weave), old.dtype)
+        return weave.join(old, fresh.get(name, NOTHING))
+
+    return {name: join(name, side.pop(name)) for name in SIDE_COLUMNS}, side_stop, counts
+
+
+def find_rows(wanted: np.ndarray, among: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(the first row of `among`, which rises, that is not below each value, whether it is that value)."""
+    row = np.searchsorted(among, wanted)
+    is_there = np.zeros(len(wanted), bool)
+    within = row < len(among)
+    is_there[within] = among[row[within]] == wanted[within]
+    return row, is_there
 
 
 def find_duplicates(parent: Generation, answers: Answers) -> np.ndarray:
     """Which answers have the content of an earlier one, of the block or of this cycle; bool.
 
-    A URL that is answered again with the same content counts too.
+    A page that is answered again with its own content is marked too; visit_again() takes that back.
     """
     halves = np.ascontiguousarray(answers.content_digest).view("u8").reshape(-1, 2)
     order, first, second = sort_pairs(halves[:, 0].copy(), halves[:, 1].copy())

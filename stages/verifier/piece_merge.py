@@ -20,6 +20,7 @@ from contract.policies import features_of
 from contract.policies.policy import Urls
 from stages.verifier.arrived_links import Arrived, Gathered, first_of_each, gather
 from stages.verifier.decisions import Decisions
+from stages.verifier.figures import VisitFigures
 from stages.verifier.harvest import Answers, Happened
 from stages.verifier.merge import (
     Match,
@@ -37,6 +38,7 @@ from stages.verifier.prescheduling import Refill
 from stages.verifier.refusals import Refusals
 from stages.verifier.server_table import ServerTable
 from stages.verifier.texts import Texts
+from stages.verifier.visits import VISIT_COUNTS
 from storage.pairs import find_pair
 
 Rows = dict[str, np.ndarray]  # columns of one length
@@ -62,6 +64,7 @@ class Block:
     changed_robots: np.ndarray  # indexes of servers
     refusals: Refusals
     refill: Refill
+    visits: VisitFigures
     texts: Texts
     writer: GenerationWriter
     counts: Counter[str]
@@ -156,11 +159,22 @@ class PieceMerge:
         block = self._block
         decided = block.decisions.urls(*self._bounds)
         block.counts["reconsidered"] += reconsider(match, rows, server_index, *decided, block.revived)
-        apply_happened(match, rows, block.happened.part(*self._bounds), block.config.verifier.attempts_max)
+        happened = block.happened.part(*self._bounds)
+        apply_happened(match, rows, happened, block.config.verifier.attempts_max)
         apply_servers(rows["state"], server_index, block.servers, block.changed_robots)
-        side, block.side_done = merge_side(
-            match, old_state, rows["state"], block.side_done, self._answers, block.cycle, self._duplicate
+        side, block.side_done, counts = merge_side(
+            match,
+            old_state,
+            rows["state"],
+            block.side_done,
+            self._answers,
+            happened,
+            self._duplicate,
+            block.cycle,
+            block.config.revisit,
         )
+        block.counts.update({name: counts[name] for name in VISIT_COUNTS})
+        block.visits.take(side, rows, server_index)
         return match, rows, old_state, server_index, side
 
     def _preschedule(
@@ -178,7 +192,7 @@ class PieceMerge:
     def _count(self, match: Match, rows: Rows, old_state: np.ndarray) -> tuple[np.ndarray]:
         block = self._block
         block.rows_done += len(rows["state"])
-        block.counts.update(count_sets(match, old_state, self._answers), duplicates=int(self._duplicate.sum()))
+        block.counts.update(count_sets(match, old_state, self._answers))
         for name in block.sums:
             block.sums[name] += int(rows[name].sum(dtype=np.uint64))
         return (rows["state"],)

@@ -10,11 +10,12 @@ import numpy as np
 from contract import names
 from contract.accumulators import ACCUMULATORS
 from contract.blocks import in_interval, interval
+from contract.config import Config
 from contract.generation import COLUMNS, SIDE_COLUMNS, Generation, GenerationWriter, open_generation
 from contract.plan import Plan
 from contract.tables import COLLECTED_STATE, STATES
 from stages.verifier import prefixes as prefix_table
-from stages.verifier.figures import describe_generation
+from stages.verifier.figures import VisitFigures, describe_generation
 from stages.verifier.texts import part_texts
 from storage.publish import FORMAT, confirm_published, encode_json, publishing
 from storage.tables import column
@@ -42,7 +43,7 @@ def split_block(crawl: Path, out: Path, plan: Plan) -> dict:
             folder = out / names.generation(block, plan.cycle)
             if not confirm_published(folder):
                 with publishing(folder) as manifest:
-                    manifest |= {**about, "block": block, **write_part(folder, parent, servers)}
+                    manifest |= {**about, "block": block, **write_part(folder, parent, servers, plan.config)}
     folder = out / names.cycle(plan.cycle) / names.VERIFIER
     if not confirm_published(folder):
         with publishing(folder) as manifest:
@@ -51,7 +52,7 @@ def split_block(crawl: Path, out: Path, plan: Plan) -> dict:
     return report
 
 
-def write_part(folder: Path, parent: Generation, part: slice) -> dict:
+def write_part(folder: Path, parent: Generation, part: slice, config: Config) -> dict:
     """Writes the servers of a slice of the parent's table, and their rows; returns the figures of the manifest.
 
     Texts stay in their segments, and `seen` is that of the parent.
@@ -62,6 +63,8 @@ def write_part(folder: Path, parent: Generation, part: slice) -> dict:
     texts, segments = part_texts(parent.texts, parent.rows["segment"], start, stop, column(servers, "robots_text"))
     writer = GenerationWriter(folder)
     states, sums = np.zeros(len(STATES), np.int64), dict.fromkeys((accumulator.name for accumulator in ACCUMULATORS), 0)
+    visits = VisitFigures(config)
+    side_start = int(np.count_nonzero(parent.rows.read("state", 0, start) == COLLECTED_STATE))
     for begin in range(start, stop, PIECE_ROWS):
         rows = {name: parent.rows.read(name, begin, min(begin + PIECE_ROWS, stop)) for name in COLUMNS}
         rows["segment"] = segments[rows["segment"]]
@@ -69,12 +72,11 @@ def write_part(folder: Path, parent: Generation, part: slice) -> dict:
         states += np.bincount(rows["state"], minlength=len(STATES))
         for name in sums:
             sums[name] += int(rows[name].sum(dtype=np.uint64))
-    side_start = int(np.count_nonzero(parent.rows.read("state", 0, start) == COLLECTED_STATE))
-    side_stop = side_start + int(states[COLLECTED_STATE])
-    for begin in range(side_start, side_stop, PIECE_ROWS):
-        writer.side.append(
-            {name: parent.side.read(name, begin, min(begin + PIECE_ROWS, side_stop)) for name in SIDE_COLUMNS}
-        )
+        side_stop = side_start + int(np.count_nonzero(rows["state"] == COLLECTED_STATE))
+        side = {name: parent.side.read(name, side_start, side_stop) for name in SIDE_COLUMNS}
+        writer.side.append(side)
+        visits.take(side, rows, parent.index_servers(rows["server"], begin) - part.start)
+        side_start = side_stop
     here = np.zeros(len(parent.servers), bool)
     here[part] = True
     prefixes = prefix_table.take_servers(
@@ -84,6 +86,7 @@ def write_part(folder: Path, parent: Generation, part: slice) -> dict:
     writer.write_servers(servers, prefix_table.to_table(prefixes))
     return {
         **describe_generation(servers, states),
+        **visits.figures({name: column(servers, name) for name in ("due_at_ms", "given_up", "closed")}),
         **{f"{name}_sum": total for name, total in sums.items()},
         "texts": texts,
         "seen": parent.seen,

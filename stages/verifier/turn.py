@@ -76,7 +76,7 @@ def take_turn(
             harvest,
             open_slices(crawl.path, log, fixed, parent.seen),
             open_decisions(crawl.path, log, fixed, parent.seen),
-            read_happened(harvest),
+            read_happened(harvest, plan.now_ms),
             read_answers(harvest, *block),
             timing,
             report_piece,

@@ -17,12 +17,13 @@ from contract.blocks import KEY_BITS, interval
 from contract.crawl_folder import CrawlFolder
 from contract.generation import Generation, GenerationWriter
 from contract.plan import Plan, VerifierPlan
+from contract.policies import revisits
 from contract.policies.spread import KNOWN
 from contract.policy_files import verify_files
 from contract.tables import PRESCHEDULED, WAITING
 from stages.verifier.arrived_links import Arrived, find_firsts, first_of_each, slice_rows
 from stages.verifier.decisions import Decisions
-from stages.verifier.figures import describe_generation
+from stages.verifier.figures import VisitFigures, describe_generation
 from stages.verifier.harvest import Answers, Happened, Harvest
 from stages.verifier.merge import find_duplicates
 from stages.verifier.piece_merge import Block, PieceMerge
@@ -41,7 +42,9 @@ BASE_BYTES = 300 << 20  # what the libraries, the writing of AUX and the packing
 SERVER_BYTES = 700  # of a row of the table of servers, which is held whole, before and after ...
 FAILURE_TIMES = 6  # ... and how often the texts of last failures are in memory: before and after, and as objects
 ROW_BYTES = 6  # of every row of the block, from its piece to the end: its state, and its columns as they are packed
+VISITED_BYTES = 34  # of every collected page, with revisits: columns of its visits to the end, then when it is due
 PARENT_ROW_BYTES = 50  # of a row of the parent: its columns, those that they become, and where they come from
+SIDE_ROW_BYTES = 40  # of a collected one of these, besides: its row of the side set
 FOLDED_ROW_BYTES = 300  # of one whose text is written anew: as it was read, joined, and in order
 ARRIVED_ROW_BYTES = 250  # of a row that arrives: as it was read, joined, sorted, and as text
 ARRIVED_TIMES = 4  # how often its bytes are in memory, which counts where URLs are long
@@ -98,8 +101,11 @@ class Walk:
         failures = servers.select(["last_failure_reason", "last_failure_message"])
         servers_bytes = SERVER_BYTES * len(servers) + FAILURE_TIMES * failures.nbytes
         room = self._limits.memory_max_bytes - BASE_BYTES - servers_bytes - ROW_BYTES * len(self._parent)
+        if revisits(self._plan.config):
+            room -= VISITED_BYTES * (self._parent.side.rows + len(self._answers.key))
         texts = Texts(self._crawl, out, self._plan.cycle, self._parent)
-        row_bytes = PARENT_ROW_BYTES + texts.folded_share * FOLDED_ROW_BYTES
+        collected_share = self._parent.side.rows / max(len(self._parent), 1)
+        row_bytes = PARENT_ROW_BYTES + texts.folded_share * FOLDED_ROW_BYTES + collected_share * SIDE_ROW_BYTES
         pieces = cut(
             *self._range,
             lambda low, high: self._weigh(low, high, row_bytes),
@@ -137,6 +143,7 @@ class Walk:
             changed_robots=changed_robots,
             refusals=self.refusals,
             refill=Refill(self._may_need(servers), servers.columns, config),
+            visits=VisitFigures(config),
             texts=texts,
             writer=GenerationWriter(folder),
             counts=self.counts,
@@ -172,6 +179,7 @@ class Walk:
         servers = block.servers.table()
         block.writer.write_servers(servers, self.refusals.prefixes())
         figures = describe_generation(servers, block.servers.states.sum(axis=0))
+        figures |= block.visits.figures(block.servers.columns)
         return figures | {f"{name}_sum": total for name, total in block.sums.items()}, texts
 
     def _weigh(self, low: int, high: int, row_bytes: float) -> int:
