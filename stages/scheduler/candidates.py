@@ -50,15 +50,11 @@ class Pool:
 
 
 def find_candidates(
-    generation: Generation,
-    may_list: npt.NDArray[np.bool_],
-    may_revisit: npt.NDArray[np.bool_],
-    now_ms: int,
-    config: Config,
+    generation: Generation, may_list: npt.NDArray[np.bool_], now_ms: int, config: Config
 ) -> tuple[Pool, float]:
     """All candidates of a block, and the share of the list that is kept for reserved ones.
 
-    `may_list` and `may_revisit` say of each server whether a waiting URL, or a page, of it may be asked now.
+    `may_list` says of each server whether URLs of it may be listed now.
     """
     servers = number_columns(generation.servers)
     due = DuePages(generation, now_ms, config) if revisits(config) and generation.side.rows else None
@@ -76,7 +72,7 @@ def find_candidates(
         if due:
             pages = np.flatnonzero(state == COLLECTED_STATE)
             rule = generation.rows.read("rule", start, stop)[pages] if due.has_rules else None
-            which, seen_at_ms, worths = due.find(side_start, server[pages], may_revisit, rule)
+            which, seen_at_ms, worths = due.find(side_start, server[pages], may_list, rule)
             here = pages[which]
             is_candidate[here], seen[here], worth[here], side[here] = True, seen_at_ms, worths, side_start + which
             side_start += len(pages)

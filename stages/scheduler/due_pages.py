@@ -3,6 +3,8 @@
 The decisions are those of contract/revisits.py, on the same columns as the verifier's figure of when a block is due.
 """
 
+from dataclasses import fields
+
 import numpy as np
 import numpy.typing as npt
 
@@ -16,6 +18,12 @@ from storage.columns import FRAME_ROWS
 
 CHUNK_ROWS = 4 * FRAME_ROWS
 EVIDENCE = ("visits", "changes", "unchanged_min", "changed_min")
+# Columns of the side set that each policy of [revisit] needs, besides the time of the last visit.
+COLUMNS_OF = {
+    revisits.UNIFORM: ("misses",),
+    revisits.PROPORTIONAL: ("misses", "period_min"),
+    revisits.OPTIMAL: ("misses", *EVIDENCE),
+}
 
 
 class DuePages:
@@ -27,7 +35,7 @@ class DuePages:
         self._sums = self._sum(generation) if self._config.policy == revisits.OPTIMAL else None
 
     def find(
-        self, start: int, server: Array, may_revisit: npt.NDArray[np.bool_], rule: Array | None
+        self, start: int, server: Array, may_list: npt.NDArray[np.bool_], rule: Array | None
     ) -> tuple[Rows, npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """(which are due, when they were last seen, what a visit is worth) of the pages from `start` on.
 
@@ -35,7 +43,7 @@ class DuePages:
         """
         pages = self._read(start, start + len(server), rule)
         rates = self._rates(pages, server)
-        is_due = (revisits.due_at_ms(self._config, pages, rates) <= self._now_ms) & may_revisit[server]
+        is_due = (revisits.due_at_ms(self._config, pages, rates) <= self._now_ms) & may_list[server]
         which = np.flatnonzero(is_due)
         due = revisits.Pages(**{name: values[which] for name, values in vars(pages).items()})
         worth = revisits.worth(self._config, due, None if rates is None else rates[which], self._now_ms)
@@ -47,10 +55,15 @@ class DuePages:
         return revisits.estimate_rates(pages, server, self._servers, self._config, self._sums)
 
     def _read(self, start: int, stop: int, rule: Array | None) -> revisits.Pages:
-        columns = {name: self._side.read(name, start, stop) for name in (*EVIDENCE, "period_min", "misses")}
+        """Rows of the side set; columns that nothing asks for are zero."""
+        columns = {name: self._side.read(name, start, stop) for name in COLUMNS_OF[self._config.policy]}
+        nothing = np.broadcast_to(np.uint32(0), stop - start)
+        columns |= {each.name: nothing for each in fields(revisits.Pages) if each.name not in columns}
         moments = (self._side.read(name, start, stop) for name in ("fetched_at_ms", "visited_at_ms"))
-        intervals = np.zeros(stop - start) if rule is None else self._rule_intervals_s[rule]
-        return revisits.Pages(seen_at_ms=revisits.seen_at_ms(*moments), rule_interval_s=intervals, **columns)
+        columns["seen_at_ms"] = revisits.seen_at_ms(*moments)
+        if rule is not None:
+            columns["rule_interval_s"] = self._rule_intervals_s[rule]
+        return revisits.Pages(**columns)
 
     def _sum(self, generation: Generation) -> list[revisits.Numbers]:
         """The evidence of each server, over the whole block."""
