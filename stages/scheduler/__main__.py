@@ -5,10 +5,21 @@
 
 Reads the plan of the cycle and the block's live generation. Writes Lista_de_URLs.parquet, the URLs
 to fetch in their order, and Servidores.parquet, what is known of their servers (robots.txt, delay,
-last request, failures). A list has at most [scheduler] server_max_urls URLs per server, and none of a
-server that is not due yet because it failed or asked for time. Servers are spread evenly. A rerun
-writes the same bytes as long as the generation that it reads is kept: for the last cycle of each
-block it is ([blocks] keep_generations).
+last request, failures).
+
+The list takes the best of the block by [scheduler] policy and the weights of [[priority]], across all
+servers: at most list_max_urls, and server_max_urls per server. It has none of a server that is not
+due yet because it failed or asked for time. With [revisit] policy, pages that are due again compete
+with first visits: as long as URLs wait that could fill the list, they take at most share_max of it,
+and spread_share of their places goes to the pages that were not seen for longest. The list has what
+the fetcher needs to ask for a page on a condition (etag, last_modified); where the table of the
+page's last answer is missing or damaged, the page is asked without one. The policy new-domains takes
+one URL per registered domain. The order of the list is that of requests: the k-th URL of every server
+before any (k + 1)-th.
+
+A rerun writes the same bytes as long as the generation that it reads is kept: for the last cycle of
+each block it is ([blocks] keep_generations). The crawl's own copy of a file that the policy reads
+(files/) is checked first.
 
 Example: bin/scheduler --crawl demo/crawl --cycle 30 --out /tmp/list
 (the cycle must be one of the last of its block, whose generations are kept: bin/status lists them)
@@ -17,24 +28,21 @@ Example: bin/scheduler --crawl demo/crawl --cycle 30 --out /tmp/list
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from contract import names
 from contract.command import make_parser, run, setting_aside
 from contract.crawl_folder import hold_lock, open_folder
 from contract.errors import Usage
-from contract.generation import Generation, open_generation, read_urls
+from contract.generation import open_generation
 from contract.log import KINDS
-from contract.plan import Plan, read_plan
-from contract.policies import policy_of
-from contract.robots_groups import read_sitemaps
+from contract.plan import read_plan
+from contract.policy_files import verify_files
 from contract.stage import expect_ours, live_with_supervisor
-from contract.tables import CYCLE_SERVERS, DISTINCT, TAKEN, URL_LIST
+from contract.tables import DISTINCT
 from contract.units import count
-from stages.scheduler.selection import choose, server_caps
+from stages.scheduler.listing import make_list
 from storage.publish import is_published, publishing
 from storage.tables import column, write_table
-from storage.text_segments import NO_TEXT, read_blobs
 
 NAME = names.SCHEDULER
 
@@ -57,8 +65,10 @@ def main() -> None:
         elif is_published(folder):
             print(f"{NAME}: {folder} is whole already")
             return
+        verify_files(crawl.path, plan.config)
         generation = open_generation(crawl.path, plan.block, plan.generation)
         listed, servers = make_list(crawl.path, plan, generation)
+        revisits = int(np.count_nonzero(column(listed, "revisit")))
         with publishing(folder) as manifest:
             write_table(folder / names.URL_LIST, listed, DISTINCT)
             write_table(folder / names.SERVERS, servers)
@@ -69,77 +79,16 @@ def main() -> None:
                 "generation": plan.generation,
                 "config_digest": plan.config.digest(),
                 "inputs": {},
-                "counts": {"listed": len(listed), "servers": len(servers)},
+                "counts": {
+                    "listed": len(listed),
+                    "servers": len(servers),
+                    "revisits": revisits,
+                    "new": len(listed) - revisits,
+                },
             }
     totals = f"{count(len(listed), 'URL')} of {count(len(servers), 'server')}"
+    totals += f", {count(revisits, 'revisit')} among them" * bool(revisits)
     print(f"{NAME}: cycle {plan.cycle}, block {plan.block}: {totals}")
-
-
-def make_list(crawl: Path, plan: Plan, generation: Generation) -> tuple[pa.Table, pa.Table]:
-    table = {
-        name: column(generation.servers, name)
-        for name in ("delay_ms", "due_at_ms", "given_up", "server_key", "domain_key")
-    }
-    caps = server_caps(table, plan.now_ms, plan.config)
-    hands_on = policy_of(plan.config).hands_on
-    chosen = choose(generation.rows, generation.server_index, caps, plan.config.scheduler.list_max_urls, hands_on)
-    server = generation.server_index[chosen]
-    listed = pa.table(
-        {
-            "order": np.arange(len(chosen), dtype=np.uint32),
-            "url": pa.array(read_urls(crawl, generation, chosen), pa.string()),
-            "domain_key": table["domain_key"][server],
-            "url_key": generation.rows["key"][chosen],
-            "server_key": table["server_key"][server],
-            "depth": generation.rows["depth"][chosen],
-            **no_revisits(len(chosen)),
-            **take_along(generation, chosen, hands_on),
-        },
-        schema=URL_LIST,
-    )
-    return listed, known_servers(crawl, generation.servers.take(pa.array(np.unique(server))))
-
-
-def take_along(generation: Generation, chosen: np.ndarray, order: str) -> dict[str, np.ndarray]:
-    """What each page of the list gives to its targets: all that it has of what the list is ordered by."""
-    return {
-        name: generation.rows[name.removesuffix("_taken")][chosen]
-        if name == f"{order}_taken"
-        else np.zeros(len(chosen), np.uint64)
-        for name in TAKEN
-    }
-
-
-def no_revisits(rows: int) -> dict[str, np.ndarray]:
-    """The columns of a list that asks for first visits only."""
-    texts = {name: np.full(rows, "", object) for name in ("etag", "last_modified", "payload_digest")}
-    return {
-        "revisit": np.zeros(rows, bool),
-        **texts,
-        "fetched_at_ms": np.zeros(rows, np.int64),
-        "counted": np.zeros(rows, bool),
-        "score": np.zeros(rows, np.uint32),
-        "vrank": np.zeros(rows, np.float32),
-    }
-
-
-def known_servers(crawl: Path, servers: pa.Table) -> pa.Table:
-    """Servidores: what the block knows of these servers, with the text of robots.txt and the sitemaps it names."""
-    position = column(servers, "robots_text")
-    has = np.flatnonzero(position != NO_TEXT)
-    texts = read_blobs(crawl / names.TEXT, names.segment, position[has], column(servers, "robots_length")[has])
-    robots: list[bytes | None] = [None] * len(servers)
-    for row, text in zip(has.tolist(), texts):
-        robots[row] = text
-    columns = {
-        field.name: servers.column(field.name) for field in CYCLE_SERVERS if field.name not in ("robots", "sitemaps")
-    }
-    sitemaps = [read_sitemaps(text or b"") for text in robots]
-    columns |= {
-        "robots": pa.array(robots, pa.binary()),
-        "sitemaps": pa.array(sitemaps, CYCLE_SERVERS.field("sitemaps").type),
-    }
-    return pa.table(columns).select(CYCLE_SERVERS.names).cast(CYCLE_SERVERS)
 
 
 if __name__ == "__main__":

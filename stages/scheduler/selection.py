@@ -1,17 +1,33 @@
-"""Which URLs go into a list and in which order; pure, on columns alone."""
+"""Which candidates go into a list and in which order; pure, on columns alone.
+
+All candidates of a block are in one order, that of VRank: importance x worth, the largest first, then by key.
+Importance is the rank of the score among all candidates, from 0 (not included) to 1; worth is 1 for a first visit, and
+what contract/revisits.py says for a page that is due again. The list takes the best under these limits:
+
+- per server its cap; with a policy that is gated, one URL per registered domain;
+- as long as URLs wait that could fill the list, `share_max` of it for revisits;
+- `spread_share` of the revisits' places go to the pages that were not seen for longest, so that none starves;
+- the share that a policy reserves goes to the best of the rows that it names.
+"""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from contract.accumulators import SHARED_NAMES
-from contract.config import Config
+from contract.config import Config, Revisit
 from contract.pause import requests_per_cycle
-from contract.tables import PRESCHEDULED
-from storage.arrays import rank_in_run
+from stages.scheduler.candidates import Pool
+from storage.arrays import Array, Rows, rank_in_run
+
+Late = npt.NDArray[np.uint64]  # an order: the smallest comes first
+BATCH_LEAST = 1 << 16
+HALF = np.uint64(32)
+LOW = np.uint32(0xFFFF)
 
 
-def server_caps(servers: dict, now_ms: int, config: Config) -> np.ndarray:
+def server_caps(servers: Mapping[str, Array], now_ms: int, config: Config) -> Rows:
     """Maximum URLs per server in a list: 0 before the server is due, else what its delay allows in `cycle_max_s`."""
     fits = requests_per_cycle(config.fetcher, servers["delay_ms"])
     caps = np.minimum(config.scheduler.server_max_urls, fits).astype(np.int64)
@@ -19,19 +35,144 @@ def server_caps(servers: dict, now_ms: int, config: Config) -> np.ndarray:
     return caps
 
 
-def choose(rows: Mapping[str, np.ndarray], servers: np.ndarray, caps: np.ndarray, most: int, order: str) -> np.ndarray:
-    """Row numbers for the list, in its order: the k-th URL of every server comes before the (k+1)-th of any.
+def rank_scores(scores: npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]:
+    """The rank of each score among all, scaled to (0, 1]: the share of scores that are not larger. Equal ones share it.
 
-    So servers are spread evenly through the list, and a full list has had a turn of every server. Within a server the
-    URL with most cash comes first, where the order is by cash, then the nearest to a seed, then the smallest key.
-    `servers` is the server's row number for each row, as in `caps`.
+    A sort by halves, the lower one first: numpy sorts 16 bits in linear time, 32 bits in three times as long.
     """
-    waiting = np.flatnonzero(rows["state"] == PRESCHEDULED)
-    waiting = waiting[caps[servers[waiting]] > 0]
-    richest = [~rows[order][waiting]] if order in SHARED_NAMES else []
-    waiting = waiting[np.lexsort((rows["key"][waiting], rows["depth"][waiting], *richest, servers[waiting]))]
-    server = servers[waiting]
-    rank = rank_in_run(server)
-    fits = rank < caps[server]
-    waiting, server, rank = waiting[fits], server[fits], rank[fits]
-    return waiting[np.lexsort((server, rank))][:most]
+    order = np.argsort((scores & LOW).astype(np.uint16), kind="stable")
+    order = order[np.argsort((scores[order] >> np.uint32(16)).astype(np.uint16), kind="stable")]
+    rising = scores[order]
+    ends = np.append(np.flatnonzero(rising[1:] != rising[:-1]) + 1, len(rising)) if len(rising) else np.empty(0, int)
+    ranks = np.empty(len(scores), np.float32)
+    ranks[order] = np.repeat(ends / max(len(scores), 1), np.diff(ends, prepend=0))
+    return ranks
+
+
+@dataclass
+class Places:
+    """What is still free in a list: in all, for revisits, and in each group; a group is a server or a domain."""
+
+    all: int
+    revisits: int
+    of_group: Rows
+
+
+@dataclass(frozen=True)
+class Choice:
+    which: Rows  # indexes of the pool, in the order of the list
+    vrank: npt.NDArray[np.float32]
+
+
+def choose(pool: Pool, caps: Rows, domain: Array | None, share: float, list_max_urls: int, config: Revisit) -> Choice:
+    """The list. `caps` by index of the server; `domain`, of a gated policy, has the index of each server's domain."""
+    group = pool.server if domain is None else domain[pool.server]
+    vrank = rank_scores(pool.score) * pool.worth
+    is_revisit = pool.is_revisit
+    room = caps.copy() if domain is None else np.ones(int(domain.max(initial=-1)) + 1, np.int64)
+    late = join_late(~vrank.view(np.uint32), pool.key)
+    everything = np.arange(len(pool))
+    firsts = count_fitting(group[~is_revisit], room)
+    places = Places(list_max_urls, max(int(config.share_max * list_max_urls), list_max_urls - firsts), room)
+    taken = []
+    if is_revisit.any() and config.spread_share:
+        due = np.flatnonzero(is_revisit)
+        limit = int(np.ceil(config.spread_share * min(places.revisits, len(due))))
+        seen_s = np.clip(pool.seen_at_ms[due] // 1000, 0, 0xFFFF_FFFF)
+        oldest = np.zeros(len(pool), np.uint64)
+        oldest[due] = join_late(seen_s, pool.key[due])
+        taken.append(take(due, oldest, pool.key, group, is_revisit, places, limit))
+    if share:
+        left = leave_out(np.flatnonzero(pool.is_reserved), taken)
+        taken.append(take(left, late, pool.key, group, is_revisit, places, int(share * list_max_urls)))
+    taken.append(take(leave_out(everything, taken), late, pool.key, group, is_revisit, places, list_max_urls))
+    chosen = np.concatenate(taken)
+    chosen = chosen[np.lexsort((pool.key[chosen], late[chosen]))]
+    return Choice(chosen[order_politely(pool.server[chosen])], vrank)
+
+
+def count_fitting(group: Array, room: Rows) -> int:
+    """How many candidates of these groups fit into the room of each."""
+    return int(np.minimum(np.bincount(group, minlength=len(room)), room).sum())
+
+
+def join_late(high: Array, key: npt.NDArray[np.uint64]) -> Late:
+    """Numbers of 32 bits, then the upper half of keys: what is equal in both comes by the whole key."""
+    late: Late = high.astype(np.uint64) << HALF | key >> HALF
+    return late
+
+
+def leave_out(which: Rows, taken: list[Rows]) -> Rows:
+    return which[~np.isin(which, np.concatenate(taken))] if sum(map(len, taken)) else which
+
+
+def take(
+    which: Rows,
+    late: Late,
+    key: npt.NDArray[np.uint64],
+    group: Array,
+    is_revisit: npt.NDArray[np.bool_],
+    places: Places,
+    limit: int,
+) -> Rows:
+    """The best of `which` (indexes) under the limits, at most `limit`; takes their places.
+
+    Batch by batch: only the best few are sorted, and what has no place any more is left out before the next batch.
+    """
+    taken = [which[:0]]
+    limit = min(limit, places.all)
+    batch_most = max(2 * limit, BATCH_LEAST)
+    while limit > 0:
+        free = places.of_group[group[which]] > 0
+        if not places.revisits:
+            free &= ~is_revisit[which]
+        which = which[free]
+        if not len(which):
+            break
+        batch, rest = which, which[:0]
+        if len(which) > batch_most:
+            own = late[which]
+            is_early = own <= np.partition(own, batch_most)[batch_most]
+            batch, rest = which[is_early], which[~is_early]
+        batch = batch[np.lexsort((key[batch], late[batch]))]
+        found = take_batch(batch, group, is_revisit, places, limit)
+        limit -= len(found)
+        taken.append(found)
+        which, batch_most = rest, 2 * batch_most
+    return np.concatenate(taken)
+
+
+def take_batch(batch: Rows, group: Array, is_revisit: npt.NDArray[np.bool_], places: Places, limit: int) -> Rows:
+    """As take(), of candidates in their order. Once the places for revisits are taken, the others go on alone."""
+    fits = fitting(group[batch], places.of_group)
+    revisits = np.cumsum(fits & is_revisit[batch])
+    if len(batch) and revisits[-1] > places.revisits:
+        cut = int(np.searchsorted(revisits, places.revisits, "right"))  # the first revisit that has no place
+        stays = np.concatenate([fits[:cut], ~is_revisit[batch[cut:]]])
+        batch = batch[stays]
+        fits = fitting(group[batch], places.of_group)
+    found = batch[fits][:limit]
+    places.all -= len(found)
+    places.revisits -= int(np.count_nonzero(is_revisit[found]))
+    places.of_group -= np.bincount(group[found], minlength=len(places.of_group))
+    return found
+
+
+def fitting(group: Array, room: Rows) -> npt.NDArray[np.bool_]:
+    """Which of these candidates, in their order, find room in their group."""
+    order = np.argsort(group, kind="stable")
+    fits = np.empty(len(group), bool)
+    fits[order] = rank_in_run(group[order]) < room[group[order]]
+    return fits
+
+
+def order_politely(server: Array) -> Rows:
+    """Of URLs in their order: the k-th URL of every server before any (k + 1)-th, and among these the best first.
+
+    So servers are spread evenly through the list, and a cycle that ends early has asked each for its best.
+    """
+    order = np.argsort(server, kind="stable")
+    rank = np.empty(len(server), np.int64)
+    rank[order] = rank_in_run(server[order])
+    polite: Rows = np.argsort(rank, kind="stable")
+    return polite

@@ -1,0 +1,132 @@
+"""Which rows of a block may come into a list: prescheduled URLs of servers that are due, and pages that are due again.
+
+A walk through the block in chunks, so that its columns are in memory for one chunk at a time: of each candidate a few
+numbers are kept, of all other rows nothing.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from contract.config import Config
+from contract.generation import Generation
+from contract.policies import columns_read, policy_of, revisits, score_with_rules
+from contract.policies.policy import Candidates
+from contract.tables import COLLECTED_STATE, PRESCHEDULED
+from stages.scheduler.due_pages import CHUNK_ROWS, DuePages
+from storage.arrays import Array, Rows
+from storage.columns import Columns
+from storage.tables import column
+
+NO_SIDE = -1
+
+
+@dataclass
+class Pool:
+    """Candidates for a list, in the order of the block's rows; columns of one length."""
+
+    row: Rows
+    key: npt.NDArray[np.uint64]
+    server: npt.NDArray[np.int32]  # index in the block's table of servers
+    score: npt.NDArray[np.uint32]
+    worth: npt.NDArray[np.float32]  # of a visit now, without the page's importance; 1 for a first visit
+    seen_at_ms: npt.NDArray[np.int64]  # the last visit; 0 for a first one
+    side: npt.NDArray[np.int32]  # row in the side set; NO_SIDE for a first visit
+    is_reserved: npt.NDArray[np.bool_]  # a share of the list is kept for the best of these
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    @property
+    def is_revisit(self) -> npt.NDArray[np.bool_]:
+        mask: npt.NDArray[np.bool_] = self.side != NO_SIDE
+        return mask
+
+    def take(self, which: Rows) -> "Pool":
+        return Pool(*(getattr(self, each.name)[which] for each in fields(self)))
+
+
+def find_candidates(
+    generation: Generation, may_list: npt.NDArray[np.bool_], now_ms: int, config: Config
+) -> tuple[Pool, float]:
+    """All candidates of a block, and the share of the list that is kept for reserved ones.
+
+    `may_list` says of each server whether URLs of it may be listed now.
+    """
+    servers = number_columns(generation.servers)
+    due = DuePages(generation, now_ms, config) if revisits(config) and generation.side.rows else None
+    reserve, share = policy_of(config).reserve, 0.0
+    parts: list[Pool] = []
+    side_start = 0
+    for start in range(0, len(generation), CHUNK_ROWS):
+        stop = min(start + CHUNK_ROWS, len(generation))
+        state = generation.rows.read("state", start, stop)
+        server = generation.index_servers(generation.rows.read("server", start, stop), start)
+        is_candidate = (state == PRESCHEDULED) & may_list[server]
+        seen = np.zeros(stop - start, np.int64)
+        worth = np.ones(stop - start, np.float32)
+        side = np.full(stop - start, NO_SIDE, np.int32)
+        if due:
+            pages = np.flatnonzero(state == COLLECTED_STATE)
+            rule = generation.rows.read("rule", start, stop)[pages] if due.has_rules else None
+            which, seen_at_ms, worths = due.find(side_start, server[pages], may_list, rule)
+            here = pages[which]
+            is_candidate[here], seen[here], worth[here], side[here] = True, seen_at_ms, worths, side_start + which
+            side_start += len(pages)
+        which = np.flatnonzero(is_candidate)
+        of = Candidates(
+            {name: generation.rows.read(name, start, stop)[which] for name in columns_read(config)},
+            server[which],
+            servers,
+            config,
+        )
+        reserved = np.zeros(len(which), bool)
+        if reserve and len(which):
+            reserved, share = reserve(of)
+        parts.append(
+            Pool(
+                which + start,
+                generation.rows.read("key", start, stop)[which],
+                server[which],
+                score_with_rules(of),
+                worth[which],
+                seen[which],
+                side[which],
+                reserved,
+            )
+        )
+    return join(parts), share
+
+
+def join(parts: list[Pool]) -> Pool:
+    if not parts:
+        empty = [np.empty(0, dtype) for dtype in ("i8", "u8", "i4", "u4", "f4", "i8", "i4", "?")]
+        return Pool(*empty)
+    return Pool(*(np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(Pool)))
+
+
+def number_columns(servers: pa.Table) -> Mapping[str, Array]:
+    """The columns of a table of servers that hold no texts."""
+    return {field.name: column(servers, field.name) for field in servers.schema if not pa.types.is_string(field.type)}
+
+
+def pick(columns: Columns, name: str, rows: Rows) -> Array:
+    """The values of a column at some rows, in any order; the column is read in chunks."""
+    order = np.argsort(rows, kind="stable")
+    rising = rows[order]
+    picked: Array = np.empty(len(rows), columns.read(name, 0, 0).dtype)
+    for start, low, high in spans(rising):
+        stop = min(start + CHUNK_ROWS, columns.rows)
+        picked[order[low:high]] = columns.read(name, start, stop)[rising[low:high] - start]
+    return picked
+
+
+def spans(rising: Rows) -> Iterator[tuple[int, int, int]]:
+    """(first row of a chunk, index of the first row in it, index behind the last one) of rising row numbers."""
+    chunk = rising // CHUNK_ROWS
+    edges = np.append(np.flatnonzero(np.diff(chunk, prepend=-1)), len(rising)).tolist()
+    for low, high in zip(edges, edges[1:]):
+        yield int(chunk[low]) * CHUNK_ROWS, low, high

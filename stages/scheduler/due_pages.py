@@ -1,0 +1,80 @@
+"""Which collected pages are due for a revisit, and what a visit now is worth; the side set is read in chunks.
+
+The decisions are those of contract/revisits.py, on the same columns as the verifier's figure of when a block is due.
+"""
+
+from dataclasses import fields
+
+import numpy as np
+import numpy.typing as npt
+
+from contract import revisits
+from contract.config import Config
+from contract.generation import Generation
+from contract.policies import rules
+from contract.tables import COLLECTED_STATE
+from storage.arrays import Array, Rows
+from storage.columns import FRAME_ROWS
+
+CHUNK_ROWS = 4 * FRAME_ROWS
+EVIDENCE = ("visits", "changes", "unchanged_min", "changed_min")
+# Columns of the side set that each policy of [revisit] needs, besides the time of the last visit.
+COLUMNS_OF = {
+    revisits.UNIFORM: ("misses",),
+    revisits.PROPORTIONAL: ("misses", "period_min"),
+    revisits.OPTIMAL: ("misses", *EVIDENCE),
+}
+
+
+class DuePages:
+    def __init__(self, generation: Generation, now_ms: int, config: Config):
+        self._side, self._now_ms, self._config = generation.side, now_ms, config.revisit
+        self._servers = len(generation.servers)
+        self._rule_intervals_s = rules.intervals_of(config)
+        self.has_rules = bool(self._rule_intervals_s.any())
+        self._sums = self._sum(generation) if self._config.policy == revisits.OPTIMAL else None
+
+    def find(
+        self, start: int, server: Array, may_list: npt.NDArray[np.bool_], rule: Array | None
+    ) -> tuple[Rows, npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """(which are due, when they were last seen, what a visit is worth) of the pages from `start` on.
+
+        `server` has the index of the server of each page, `rule` the number of the rule that it falls under.
+        """
+        pages = self._read(start, start + len(server), rule)
+        rates = self._rates(pages, server)
+        is_due = (revisits.due_at_ms(self._config, pages, rates) <= self._now_ms) & may_list[server]
+        which = np.flatnonzero(is_due)
+        due = revisits.Pages(**{name: values[which] for name, values in vars(pages).items()})
+        worth = revisits.worth(self._config, due, None if rates is None else rates[which], self._now_ms)
+        return which, due.seen_at_ms, worth
+
+    def _rates(self, pages: revisits.Pages, server: Array) -> revisits.Numbers | None:
+        if self._sums is None:
+            return None
+        return revisits.estimate_rates(pages, server, self._servers, self._config, self._sums)
+
+    def _read(self, start: int, stop: int, rule: Array | None) -> revisits.Pages:
+        """Rows of the side set; columns that nothing asks for are zero."""
+        columns = {name: self._side.read(name, start, stop) for name in COLUMNS_OF[self._config.policy]}
+        nothing = np.broadcast_to(np.uint32(0), stop - start)
+        columns |= {each.name: nothing for each in fields(revisits.Pages) if each.name not in columns}
+        moments = (self._side.read(name, start, stop) for name in ("fetched_at_ms", "visited_at_ms"))
+        columns["seen_at_ms"] = revisits.seen_at_ms(*moments)
+        if rule is not None:
+            columns["rule_interval_s"] = self._rule_intervals_s[rule]
+        return revisits.Pages(**columns)
+
+    def _sum(self, generation: Generation) -> list[revisits.Numbers]:
+        """The evidence of each server, over the whole block."""
+        sums = [np.zeros(self._servers) for _ in EVIDENCE]
+        side_start = 0
+        for start in range(0, len(generation), CHUNK_ROWS):
+            stop = min(start + CHUNK_ROWS, len(generation))
+            is_page = generation.rows.read("state", start, stop) == COLLECTED_STATE
+            server = generation.index_servers(generation.rows.read("server", start, stop), start)[is_page]
+            pages = self._read(side_start, side_start + len(server), None)
+            for total, part in zip(sums, revisits.sum_by_server(pages, server, self._servers)):
+                total += part
+            side_start += len(server)
+        return sums
