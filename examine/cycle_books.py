@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from contract import names
-from contract.accumulators import ACCUMULATORS, COUNTED
+from contract.accumulators import ACCUMULATORS, COUNTED, SHARED
 from contract.tables import (
     ANSWERED,
     AUX,
@@ -40,6 +40,7 @@ LINK_CLASSES = (
     "nofollow",
     "out_of_scope",
     "trap",
+    "duplicate_page",
     "followed",
 )
 
@@ -140,15 +141,23 @@ def check_links(folder: Path, extracted, rejected, counts: dict, findings: Findi
         int(column(rejected, "links").sum(dtype=np.uint64)),
         "rejected, links",
     )
-    for name in (one.name for one in ACCUMULATORS if one.manner == COUNTED):
-        words = name.replace("_", " ")
+    for one in (one for one in ACCUMULATORS if one.manner != SHARED):
+        words, found = one.name.replace("_", " "), int(column(extracted, one.name).sum(dtype=np.uint64))
         findings.equal(
-            f"followed = sum of {words} over UrlsExtraidas",
+            f"{words} of UrlsExtraidas = its count in the manifest",
             folder,
-            counts["followed"],
-            int(column(extracted, name).sum(dtype=np.uint64)),
-            f"followed, {words}",
+            counts[f"{one.name}_sum"],
+            found,
+            f"count, {words}",
         )
+        if one.manner == COUNTED:
+            findings.equal(
+                f"followed - followed again = sum of {words} over UrlsExtraidas",
+                folder,
+                counts["followed"] - counts["followed_again"],
+                found,
+                f"links that count, {words}",
+            )
 
 
 def check_merge(folder: Path, counts: dict, findings: Findings) -> None:

@@ -59,13 +59,15 @@ from contract.stage import (
     open_inputs,
     read_input_manifest,
 )
-from contract.tables import CYCLE_SERVERS, DISTINCT, TAKEN, URL_LIST
+from contract.tables import CYCLE_SERVERS, DISTINCT
 from contract.units import count
 from contract.url import Keys
 from contract.warc import PageReader, parse_date
 from stages.extractor.chunks import cut_file
 from stages.extractor.documents.start_tags import load_scan
 from stages.extractor.extraction import Extraction
+from stages.extractor.known_contents import open_known_contents
+from stages.extractor.listed import read_listed
 from stages.extractor.page_files import PageFile, files_below, files_of_cycle
 from stages.extractor.reading import Reading
 from stages.extractor.workers import Workers
@@ -126,11 +128,9 @@ def extract_cycle(crawl: CrawlFolder, plan: Plan, out: Path | None) -> None:
         say(f"cycle {plan.cycle} is extracted already: {cycle / NAME / names.MANIFEST}")
         return
     open_inputs(scheduler)
-    listed = read_table(scheduler / names.URL_LIST, URL_LIST, columns=["url", "depth", *TAKEN])
-    urls = listed.column("url").to_pylist()
-    depths = dict(zip(urls, listed.column("depth").to_pylist()))
-    amounts = zip(*(listed.column(name).to_pylist() for name in TAKEN))
-    taken = {url: amount for url, amount in zip(urls, amounts) if any(amount)}
+    listed, known = read_listed(scheduler), None
+    if not plan.config.extractor.follow_duplicates:
+        known = open_known_contents(crawl.path, plan.block, plan.generation)
     servers = read_table(scheduler / names.SERVERS, CYCLE_SERVERS)
     named = files_of_cycle(fetcher)
 
@@ -145,8 +145,8 @@ def extract_cycle(crawl: CrawlFolder, plan: Plan, out: Path | None) -> None:
     while extraction is None:
         extraction = extract_whole(
             whole,
-            Extraction(plan.config, keys, depths, servers, taken, count_fetched(fetcher)),
-            partial(Reading, plan.config, keys, depths, year),
+            Extraction(plan.config, keys, listed, servers, count_fetched(fetcher), known),
+            partial(Reading, plan.config, keys, listed.depths, year),
             drop,
             plan.config.extractor,
         )

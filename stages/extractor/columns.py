@@ -1,5 +1,6 @@
 """Gathers rows and links, and makes the tables of them that contract/tables.py declares."""
 
+from collections.abc import Callable
 from functools import cached_property
 from operator import itemgetter
 from typing import NamedTuple
@@ -7,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from contract.accumulators import ACCUMULATORS, COUNTED, MENTIONED, SHARED_NAMES, Accumulator
+from contract.accumulators import ACCUMULATORS, COUNTED, MENTIONED, SHARED, SHARED_NAMES
 from contract.tables import EXTRACTED, LINKS, ORDER, REJECTED, TARGETS
 from contract.url import Keys, server_of
 from stages.extractor.reading import Links
@@ -39,15 +40,18 @@ class PageLinks(NamedTuple):
     """One page as its links need it."""
 
     key: int
+    domain_key: int
     target_depth: int
     rows: int  # of Links
     amounts: tuple[int, ...]  # per accumulator of SHARED_NAMES: what the page gives to its followed targets
+    is_counted: bool = False  # its links were counted at an earlier visit: it gives nothing
+    content: bytes = b""  # digest by which a repeated page is found; empty where none is looked for
 
 
 class LinkRows:
     """The links of a cycle: one row per page and target. The text of each URL is kept once, where it is needed.
 
-    REQUIRES: no call of extend() after the first table was made.
+    REQUIRES: no call of extend() or unfollow() after the first table was made.
     """
 
     def __init__(self):
@@ -61,6 +65,12 @@ class LinkRows:
         self._pieces.append(links)
         self._urls |= links.urls
         links.urls = {}
+
+    def unfollow(self, find: Callable[[list[PageLinks]], np.ndarray]) -> int:
+        """Follows no links of the pages that `find` marks (bool, per page); how many would have been followed."""
+        refused = self._followed & find(self._pages)[self._page_of_rows]
+        self._followed = self._followed & ~refused
+        return int(refused.sum())
 
     def _column(self, name: str, dtype: type) -> np.ndarray:
         return np.concatenate(
@@ -119,13 +129,22 @@ class LinkRows:
         return np.bincount(self._page_of_rows[self._followed], minlength=len(self._pages)).astype(np.uint64)
 
     @cached_property
+    def _is_counted(self) -> np.ndarray:
+        return np.array([page.is_counted for page in self._pages], bool)
+
+    @property
+    def followed_again(self) -> int:
+        """The number of followed targets of pages that were counted before."""
+        return int(self._followed_of_pages[self._is_counted].sum())
+
+    @cached_property
     def _shares(self) -> dict[str, np.ndarray]:
         """Per shared accumulator: what each page gives to each of its followed targets, u64.
 
         The remainder of the division stays with the page.
         """
         amounts = {
-            name: np.array([page.amounts[index] for page in self._pages], np.uint64)
+            name: np.array([0 if page.is_counted else page.amounts[index] for page in self._pages], np.uint64)
             for index, name in enumerate(SHARED_NAMES)
         }
         return {name: amount // np.maximum(self._followed_of_pages, 1) for name, amount in amounts.items()}
@@ -147,29 +166,37 @@ class LinkRows:
         depth = np.array([page.target_depth for page in self._pages], np.uint8)[page]
         urls = [self._urls[key] for key in url_key.tolist()]
         servers = [keys.server(server_of(url)) for url in urls]
+        domain_key = np.array([server.domain_key for server in servers], np.uint64)
+        given = {COUNTED: ~self._is_counted[page], MENTIONED: self._are_mentions(page, domain_key, starts)}
         table = pa.table(
             {
-                "domain_key": np.array([server.domain_key for server in servers], np.uint64),
+                "domain_key": domain_key,
                 "url_key": url_key,
                 "server_key": np.array([server.key for server in servers], np.uint64),
                 "url": pa.array(urls, pa.string()),
                 "depth": np.minimum.reduceat(depth, starts) if len(starts) else depth,
-                **{one.name: self._sum(one, page, starts) for one in ACCUMULATORS},
+                **{
+                    one.name: sum_runs(
+                        self._shares[one.name][page] if one.manner == SHARED else given[one.manner], starts, one.dtype
+                    )
+                    for one in ACCUMULATORS
+                },
             },
             schema=EXTRACTED,
         )
         return sort_by(table, ORDER)
 
-    def _sum(self, accumulator: Accumulator, page: np.ndarray, starts: np.ndarray) -> np.ndarray:
-        """What the pages of each target give to it; `starts` are the indexes in `page` at which targets begin."""
-        if accumulator.manner == COUNTED:
-            sums = np.diff(np.append(starts, len(page))).astype(np.uint64)
-        elif accumulator.manner == MENTIONED:
-            sums = np.zeros(len(starts), np.uint64)
-        else:
-            shares = self._shares[accumulator.name][page]
-            sums = np.add.reduceat(shares, starts) if len(starts) else shares
-        return np.minimum(sums, np.iinfo(accumulator.dtype).max).astype(accumulator.dtype)
+    def _are_mentions(self, page: np.ndarray, domain_key: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        """Which links lead to another registered domain than their page's, and count; `page` and `starts` as above."""
+        from_domain = np.array([one.domain_key for one in self._pages], np.uint64)
+        to_domain = np.repeat(domain_key, np.diff(np.append(starts, len(page))))
+        return (from_domain[page] != to_domain) & ~self._is_counted[page]
+
+
+def sum_runs(given: np.ndarray, starts: np.ndarray, dtype: str) -> np.ndarray:
+    """Sums of the runs that begin at `starts`; a sum beyond the type stays at its largest value."""
+    sums = np.add.reduceat(given, starts, dtype=np.uint64) if len(starts) else np.empty(0, np.uint64)
+    return np.minimum(sums, np.iinfo(dtype).max).astype(dtype)
 
 
 class RejectedRows:

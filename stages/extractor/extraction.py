@@ -6,14 +6,16 @@ import numpy as np
 import pyarrow as pa
 
 from contract import names
-from contract.accumulators import ACCUMULATORS, COUNTED, SHARED_NAMES
+from contract.accumulators import ACCUMULATORS, SHARED, SHARED_NAMES
 from contract.config import Config
 from contract.scope.rules import RULES
 from contract.tables import ANSWERED, COLLECTED, DEPTH_MAX, FAILED, METADATA, REFUSED, TAKEN, UNKNOWN_DIGEST
 from contract.url import Keys
 from stages.extractor.columns import LinkRows, PageLinks, RejectedRows, Rows, mark_repeated
 from stages.extractor.failures import ATTEMPTS_MAX, Failures
-from stages.extractor.link_judge import CLASSES
+from stages.extractor.known_contents import KnownContents, find_repeated
+from stages.extractor.link_judge import CLASSES, DUPLICATE, FOLLOWED
+from stages.extractor.listed import Listed
 from stages.extractor.observed_servers import Servers
 from stages.extractor.reading import Links, Page, Result
 from stages.extractor.recorded_exchange import Exchange
@@ -26,26 +28,29 @@ NO_AMOUNTS = (0,) * len(SHARED_NAMES)
 
 
 class Extraction:
-    """`listed` holds the depth of each URL of the list; without a list every URL counts as listed, at depth 0.
+    """Without a list every URL counts as listed, at depth 0.
 
-    `taken` holds the columns TAKEN of the list by URL, where they are not 0: what a page gives to its targets.
-    `fetched` is how many URLs of the list the fetcher reached, for the progress line.
+    `fetched` is how many URLs of the list the fetcher reached, for the progress line. `known` holds the contents of the
+    block, with [extractor] follow_duplicates off.
     """
 
     def __init__(
         self,
         config: Config,
         keys: Keys,
-        listed: dict[str, int] | None,
+        listed: Listed | None,
         servers: pa.Table | None,
-        taken: dict[str, tuple[int, ...]] | None = None,
         fetched: int | None = None,
+        known: KnownContents | None = None,
     ):
         self._fetched = fetched
+        self._follows_duplicates = config.extractor.follow_duplicates
+        self._known = known
         self._keeps_targets = config.extractor.keep_links == "all"
         self._keys = keys
-        self._listed = listed
-        self._taken = taken or {}
+        self._listed = listed.depths if listed else None
+        self._taken = listed.taken if listed else {}
+        self._counted = listed.counted if listed else frozenset()
         self._servers, self._failures = Servers(servers, keys, config.fetcher), Failures(keys)
         self._collected, self._metadata, self._links, self._rejected = (
             Rows(COLLECTED),
@@ -139,13 +144,27 @@ class Extraction:
         self._rejected.add(page.rejected)
         row = page.row
         if row is None:
-            return PageLinks(page.key, 1, page.links, NO_AMOUNTS)
+            return PageLinks(page.key, page.domain_key, 1, page.links, NO_AMOUNTS)
         self._metadata.append(row)
         self._counts["pages_parsed"] += row.parsed
         self._counts["pages_in_trouble"] += bool(row.trouble)
         self._counts["bytes_decoded"] += page.decoded_bytes
         target_depth = min((self._depth_of(row.url) or 0) + 1, DEPTH_MAX)
-        return PageLinks(page.key, target_depth, page.links, self._taken.get(row.url, NO_AMOUNTS))
+        return PageLinks(
+            page.key,
+            page.domain_key,
+            target_depth,
+            page.links,
+            self._taken.get(row.url, NO_AMOUNTS),
+            row.url in self._counted,
+            row.content_digest if not self._follows_duplicates and row.parsed and page.decoded_bytes else b"",
+        )
+
+    def _unfollow_duplicates(self) -> None:
+        refused = self._links.unfollow(
+            lambda pages: find_repeated([one.key for one in pages], [one.content for one in pages], self._known)
+        )
+        self._classes.update({DUPLICATE: refused, FOLLOWED: -refused})
 
     @property
     def figures(self) -> dict[str, int]:
@@ -156,7 +175,9 @@ class Extraction:
         return figures if self._listed is None else {**figures, "listed": len(self._listed)}
 
     def tables(self) -> dict[str, pa.Table]:
-        """The tables by file name. REQUIRES: the last chunk was taken."""
+        """The tables by file name. REQUIRES: the last chunk was taken, and this was not called before."""
+        if not self._follows_duplicates:
+            self._unfollow_duplicates()
         metadata = self._metadata.table()
         repeated = mark_repeated(metadata.column("content_digest"), UNKNOWN_DIGEST)
         metadata = metadata.set_column(
@@ -186,13 +207,14 @@ class Extraction:
             **self._counts,
             "link_occurrences": self._classes.total(),
             **self._classes,
+            "followed_again": self._links.followed_again,
             "rejected": self._rejected.by_rule(RULES),
             "extracted_rows": len(tables[names.EXTRACTED]),
             "links_rows": len(tables[names.LINKS]),
             **{
                 f"{one.name}_sum": int(column(tables[names.EXTRACTED], one.name).sum(dtype="u8"))
                 for one in ACCUMULATORS
-                if one.manner == COUNTED
+                if one.manner != SHARED
             },
         }
 

@@ -7,7 +7,8 @@ The order of judgement of an occurrence:
   3. kind_not_followed: its kind is neither in [extractor] follow nor in requisites.
   4. nofollow: it is marked nofollow, or its page is, and [extractor] obey_nofollow is on.
   5. out_of_scope, then trap: a rule of [scope] rejects the target. Fewer rules judge requisites.
-  6. followed.
+  6. followed. With [extractor] follow_duplicates off, these are duplicate_page where the content of the page is known
+     already; extraction.py decides that, which sees all pages.
 """
 
 from collections import Counter
@@ -24,15 +25,16 @@ from stages.extractor.answer import Answer
 from stages.extractor.document import A, Document, without_fragment
 from stages.extractor.targets import Near, Target, Targets, base_at
 
-REPEATED, KIND, NOFOLLOW, OUT_OF_SCOPE, TRAP, FOLLOWED = (
+REPEATED, KIND, NOFOLLOW, OUT_OF_SCOPE, TRAP, DUPLICATE, FOLLOWED = (
     "repeated_in_page",
     "kind_not_followed",
     "nofollow",
     "out_of_scope",
     "trap",
+    "duplicate_page",
     "followed",
 )
-CLASSES = (UNPARSABLE, OTHER_SCHEME, REPEATED, KIND, NOFOLLOW, OUT_OF_SCOPE, TRAP, FOLLOWED)
+CLASSES = (UNPARSABLE, OTHER_SCHEME, REPEATED, KIND, NOFOLLOW, OUT_OF_SCOPE, TRAP, DUPLICATE, FOLLOWED)
 
 
 class Judged(NamedTuple):
@@ -48,6 +50,8 @@ class Judged(NamedTuple):
     rejected: dict[tuple[str, str], list]  # (rule, server): number of links, and the first target
     inside: int  # distinct targets on the page's own server, in scope or not
     outside: int
+    own_domain: int  # distinct targets on the page's registered domain, in scope or not
+    other_domains: int  # distinct targets on others, in scope or not: of kinds to follow, and not marked nofollow
     trouble: str  # trouble.PAGE_LINKS where targets were dropped because they were too many
 
 
@@ -93,6 +97,7 @@ class Gathered:
 class LinkJudge:
     def __init__(self, config: Extractor, scope: Scope, targets: Targets, requisites: Requisites):
         follow = bits_of(config.follow + config.requisites)
+        self._follow = bits_of(config.follow)
         # The class of an occurrence if its target is in scope, by its kind and whether it is marked nofollow.
         self._verdicts = {
             (kind, marked): KIND
@@ -152,6 +157,9 @@ class LinkJudge:
     def _close(self, url: str, depth: int, gathered: Gathered) -> Judged:
         targets, verdicts, classes = gathered.targets, gathered.verdicts, gathered.classes
         rules = self._find_rules(url, depth, gathered)
+        server = server_of(url)
+        inside = [target.server for target in targets].count(server)
+        own_domain, other_domains = self._count_domains(server, gathered) if inside < len(targets) else (inside, 0)
         broken = [row for row, rule in enumerate(rules) if rule]
         rejected: dict[tuple[str, str], list] = {}
         for row in broken:
@@ -160,7 +168,6 @@ class LinkJudge:
                 count_rejected(rejected, rules[row], targets[row])
         for verdict in set(verdicts):
             classes[verdict] += verdicts.count(verdict)
-        inside = [target.server for target in targets].count(server_of(url))
         columns = (
             list(gathered.rows),
             [target.key for target in targets],
@@ -175,7 +182,21 @@ class LinkJudge:
                 is_kept[row] = False
             columns = tuple([list(compress(column, is_kept)) for column in columns])
         is_cut = trouble.PAGE_LINKS if PAGE_LINKS in rules else ""
-        return Judged(*columns, classes, rejected, inside, len(targets) - inside, is_cut)
+        outside = len(targets) - inside
+        return Judged(*columns, classes, rejected, inside, outside, own_domain, other_domains, is_cut)
+
+    def _count_domains(self, server: str, gathered: Gathered) -> tuple[int, int]:
+        """How many targets lie on the server's registered domain, and how many links to follow lead to others.
+
+        REQUIRES: verdicts are those before a rule rejects a target.
+        """
+        domain, follow = self._targets.domain_of(server), self._follow
+        domains = [target.domain for target in gathered.targets]
+        own = domains.count(domain)
+        if own == len(domains):
+            return own, 0
+        links = zip(domains, gathered.kinds, gathered.verdicts)
+        return own, sum([its != domain and kinds & follow > 0 and verdict == FOLLOWED for its, kinds, verdict in links])
 
     def _find_rules(self, url: str, depth: int, gathered: Gathered) -> list[str]:
         """Per target the rule that rejects it, or nothing; rules about the target come before rules about the page."""

@@ -36,6 +36,7 @@ class Page(NamedTuple):
     """What is kept of an answer."""
 
     key: int  # of its URL
+    domain_key: int
     row: PageRow | None  # none for a robots.txt
     decoded_bytes: int
     links: int  # rows of Links that belong to this page
@@ -116,7 +117,8 @@ class Reading:
         judged = self._judge.judge(exchange.url, 0, read_head(exchange.message)._replace(document=document))
         links.extend(judged)
         self._send_urls(judged, links)
-        return Page(self._keys.of(exchange.url), None, 0, len(judged.keys), judged.classes, judged.rejected)
+        key, domain_key = self._keys.of(exchange.url), self._keys.server(exchange.server).domain_key
+        return Page(key, domain_key, None, 0, len(judged.keys), judged.classes, judged.rejected)
 
     def _take_page(
         self, exchange: Exchange, record: Record, file: str, links: Links, poison: str, is_cut: bool
@@ -168,13 +170,14 @@ class Reading:
             nofollow=document.nofollow,
             links_inside=judged.inside,
             links_outside=judged.outside,
-            links_own_domain=0,
-            links_other_domains=0,
+            links_own_domain=judged.own_domain,
+            links_other_domains=judged.other_domains,
             revisit=exchange.is_revisit,
             duplicate=False,
             fingerprint=fingerprint(document.text) if self._takes_fingerprints else 0,
         )
-        return Page(row.url_key, row, len(answer.content), len(judged.keys), judged.classes, judged.rejected)
+        decoded_bytes, rows = len(answer.content), len(judged.keys)
+        return Page(row.url_key, row.domain_key, row, decoded_bytes, rows, judged.classes, judged.rejected)
 
     def _send_urls(self, judged: Judged, links: Links) -> None:
         """Adds the texts of URLs to `links` that this worker did not send before."""

@@ -48,7 +48,7 @@ def test_one_that_counts_pages(tmp_path):
     there = total(crawl["known"].values()) + total(waiting(crawl)) + sum(map(total, crawl["refused"]))
     assert there == brought > 0
     assert crawl["checked"][f"{NAME} of R, AUX and refused = {NAME} of all cycles"]
-    assert crawl["checked"][f"followed = sum of {NAME} over UrlsExtraidas"] == 3
+    assert crawl["checked"][f"followed - followed again = sum of {NAME} over UrlsExtraidas"] == 3
 
 
 def test_one_that_pages_share(tmp_path):
