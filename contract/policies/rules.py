@@ -23,7 +23,9 @@ def find_budget(urls: Urls) -> Column:
 RULE = Feature(
     "rule", "u1", find_priority, lambda config, files: repr([(rule.surt, rule.pattern) for rule in config.priority])
 )
-BUDGET = Feature("budget", "u1", find_budget, lambda config, files: repr([rule.surt for rule in config.budget]))
+BUDGET = Feature(
+    "budget", "u1", find_budget, lambda config, files: repr([(rule.surt, rule.pattern) for rule in config.budget])
+)
 FEATURES = (RULE, BUDGET)
 
 

@@ -84,7 +84,9 @@ def test_any_other_line_is_named(line):
     with pytest.raises(BadInput) as caught:
         convert(FILE, b"# ranks\nhttp://c.br/ 1\n" + line + b"\nhttp://d.br/ 1\n", KEYS)
     message = str(caught.value)
-    assert message.startswith("ranks.txt: line 3: expected a URL or server, a blank and its rank") and "found '" in message
+    assert (
+        message.startswith("ranks.txt: line 3: expected a URL or server, a blank and its rank") and "found '" in message
+    )
     assert message.isprintable() and len(message) < 700 and caught.value.exit_code == 65
 
 

@@ -44,7 +44,8 @@ def test_a_prefix_takes_what_the_scope_takes(surt):
     """The same prefixes are in accept_surts, whose judge asks about a server first."""
     prefixes = SurtPrefixes([surt])
     wanted = [
-        prefixes.takes_server(server_of(url)) or url[len(server_of(url)) :].startswith(prefixes.paths_of(server_of(url)))
+        prefixes.takes_server(server_of(url))
+        or url[len(server_of(url)) :].startswith(prefixes.paths_of(server_of(url)))
         for url in URLS
     ]
     assert numbers(URLS, Priority(surt=surt)) == wanted
