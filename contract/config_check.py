@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from contract.config import ADDRESS_FAMILIES, NAMES, RULES, RULES_MAX, SECTIONS, Config, Scope, lookup
 from contract.errors import BadConfiguration
-from contract.patterns import BadPattern, check_pattern
+from contract.patterns import BadPattern, check_pattern, check_together
 from contract.policies import POLICIES, policy_of
 from contract.surt import parse_surt
 from contract.url import NotCanonical, host_named
@@ -142,8 +142,13 @@ def check_rules(config: Config, source: str) -> None:
                 f'{where}: interval_s = {rule.interval_s:g} needs revisits, found [revisit] policy = "none"'
             )
     for key in ("bonus_patterns", "penalty_patterns"):
-        for pattern in getattr(config.scheduler, key):
-            expect_readable(check_pattern, pattern, f"{source}: [scheduler] {key}", PATTERNS)
+        patterns, where = getattr(config.scheduler, key), f"{source}: [scheduler] {key}"
+        for pattern in patterns:
+            expect_readable(check_pattern, pattern, where, PATTERNS)
+        try:
+            check_together(patterns)
+        except BadPattern as error:
+            raise BadConfiguration(f"{where}: expected fewer or shorter {PATTERNS} ({error})") from None
 
 
 def check_policy(config: Config, source: str) -> None:

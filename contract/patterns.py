@@ -13,15 +13,25 @@ class BadPattern(ValueError):
 
 
 def find_any(lines: pa.LargeBinaryArray, patterns: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """Which lines a pattern is found in; each line ends with a newline, before which `$` stands."""
-    joined = "(?m)" + "|".join(f"(?:{pattern})" for pattern in patterns)
+    """Which lines a pattern is found in. Each line ends with a newline, which is no part of what is searched."""
+    if not patterns:
+        return np.zeros(len(lines), bool)
+    return search(pc.binary_slice(lines, 0, -1), "|".join(f"(?:{pattern})" for pattern in patterns))
+
+
+def search(texts: pa.LargeBinaryArray, pattern: str) -> npt.NDArray[np.bool_]:
     try:
-        found: npt.NDArray[np.bool_] = pc.match_substring_regex(lines, joined).to_numpy(zero_copy_only=False)
+        found: npt.NDArray[np.bool_] = pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
     except (pa.ArrowInvalid, UnicodeEncodeError) as error:
         raise BadPattern(str(error)) from None
     return found.astype(bool)
 
 
 def check_pattern(pattern: str) -> None:
-    """BadPattern unless the text is a pattern."""
-    find_any(pa.array([b"\n"], pa.large_binary()), [pattern])
+    """BadPattern unless the text is a pattern of its own."""
+    search(pa.array([b""], pa.large_binary()), pattern)
+
+
+def check_together(patterns: Sequence[str]) -> None:
+    """BadPattern where RE2 cannot search for all of them at once: they are too large."""
+    find_any(pa.array([b"\n"], pa.large_binary()), patterns)

@@ -2,13 +2,15 @@
 
 A person gives a text: a line for each URL or server, then a blank, then its rank, a number from 0 on. An empty line and
 one that begins with # count for nothing. The crawl keeps it as an array of keys and ranks, sorted by key, under the
-checksum of the text: its own copy, which no later change of the text reaches.
+checksum of the array: its own copy, which no later change of the text reaches.
 
     https://www.ufmg.br/ensino 0.00031
     https://www.ufmg.br 0.0042
 """
 
-import math
+import io
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,44 +18,62 @@ import numpy as np
 import numpy.typing as npt
 
 from contract.errors import BadInput
-from contract.url import Keys, NotCanonical, canonicalise, server_of
+from contract.url import Keys, NotCanonical, canonicalise
 from storage.arrays import open_array
 
 RANKS = np.dtype([("key", "<u8"), ("rank", "<f4")])
 LARGEST = float(np.finfo(np.float32).max)
 LINE_SHOWN_MAX = 100
+_READ = np.dtype([("key", "<u8"), ("rank", "<f8"), ("line", "<i8")])
 
 
 def convert(path: Path, text: bytes, keys: Keys) -> npt.NDArray[Any]:
     """The array of a text of ranks; BadInput, with the line, where something else stands there."""
-    found: dict[int, float] = {}
-    for number, line in enumerate(text.split(b"\n"), 1):
-        words = line.split()
-        if not words or words[0].startswith(b"#"):
-            continue
-        try:
-            name, rank = (word.decode("ascii") for word in words)
-            key = key_of(name, keys)
-            value = float(rank)
-            if not 0 <= value <= LARGEST or not math.isfinite(value):
-                raise ValueError(rank)
-        except (NotCanonical, ValueError):  # also: not two words, not ASCII, not a number
-            shown = line[:LINE_SHOWN_MAX].decode("utf-8", "replace")
-            raise BadInput(
-                f"{path}: line {number}: expected a URL or server, a blank and its rank, a number from 0 on, "
-                f"as in 'https://www.example.br/ 0.5'; found {shown!r}"
-            ) from None
-        if found.setdefault(key, value) != value:
-            raise BadInput(f"{path}: line {number}: expected each URL once, found {name!r} again with another rank")
-    ranks = np.array(sorted(found.items()), RANKS) if found else np.empty(0, RANKS)
+    read = np.fromiter(read_lines(path, text, keys), _READ)
+    read = read[np.argsort(read["key"], kind="stable")]
+    is_first = np.ones(len(read), bool)
+    is_first[1:] = read["key"][1:] != read["key"][:-1]
+    contradicts = np.flatnonzero(~is_first[1:] & (read["rank"][1:] != read["rank"][:-1])) + 1
+    if len(contradicts):
+        number = int(read["line"][contradicts].min())
+        raise BadInput(
+            f"{path}: line {number}: expected each URL once, found {show_line(text, number)} again with another rank"
+        )
+    ranks = np.empty(np.count_nonzero(is_first), RANKS)
+    ranks["key"], ranks["rank"] = read["key"][is_first], read["rank"][is_first]
     return ranks
 
 
+def read_lines(path: Path, text: bytes, keys: Keys) -> Iterator[tuple[int, float, int]]:
+    """(key, rank, number of the line) of each line that counts."""
+    for number, line in enumerate(io.BytesIO(text), 1):
+        words = line.split(None, 2)
+        if not words or words[0].startswith(b"#"):
+            continue
+        try:
+            name, rank = words
+            key = key_of(name.decode("ascii"), keys)
+            value = float(rank)
+            if not 0 <= value <= LARGEST or b"_" in rank:  # NaN is not within these bounds either
+                raise ValueError(rank)
+        except (NotCanonical, ValueError):  # also: not two words, not ASCII, not a number
+            raise BadInput(
+                f"{path}: line {number}: expected a URL or server, a blank and its rank, a number from 0 on, "
+                f"as in 'https://www.example.br/ 0.5'; found {show_line(text, number)}"
+            ) from None
+        yield key, value + 0.0, number  # -0 becomes 0, whose bits are the smallest
+
+
+def show_line(text: bytes, number: int) -> str:
+    line = next(islice(io.BytesIO(text), number - 1, None)).rstrip(b"\r\n")
+    return repr(line[:LINE_SHOWN_MAX].decode("utf-8", "replace"))
+
+
 def key_of(name: str, keys: Keys) -> int:
-    """The key of a URL, or of a server, which has no path."""
-    url = canonicalise(name)
-    has_path = "/" in name.partition("://")[2]
-    return keys.of(url) if has_path else keys.server(server_of(url)).key
+    """The key of a URL, or of a server, which has neither a path nor a query."""
+    if any(mark in name.partition("://")[2] for mark in "/?#\\"):
+        return keys.of(canonicalise(name))
+    return keys.of(canonicalise(f"{name}/").removesuffix("/"))
 
 
 def read_ranks(path: Path) -> npt.NDArray[Any]:

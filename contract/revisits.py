@@ -113,7 +113,7 @@ def intervals_s(config: Revisit, pages: Pages, rates: Numbers | None) -> Numbers
 
 def due_at_ms(config: Revisit, pages: Pages, rates: Numbers | None) -> Moments:
     """When each page is due again; NEVER_MS for one that is dropped. A page that was gone waits ever longer."""
-    waits_s = intervals_s(config, pages, rates) * np.exp2(np.minimum(pages.misses, DOUBLINGS_MAX))
+    waits_s = intervals_s(config, pages, rates) * np.exp2(np.minimum(pages.misses, DOUBLINGS_MAX), dtype=np.float64)
     due = pages.seen_at_ms + np.minimum(waits_s * 1000, NEVER_MS / 4).astype(np.int64)
     return np.where(pages.misses > config.misses_max, NEVER_MS, due)
 

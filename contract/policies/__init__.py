@@ -63,8 +63,10 @@ def identify(config: Config, files: Mapping[str, Path]) -> dict[str, str]:
 
 def describe(config: Config, files: Mapping[str, Path]) -> dict[str, Any]:
     """What a block is prepared for, as its manifest has it: where it differs, the block gets a turn first."""
+    settings = [getattr(config.scheduler, name) for name in policy_of(config).settings]
     return {
         "policy": config.scheduler.policy,
+        "scores": digest(repr((settings, rules.weights_of(config).tolist()))),
         "features": identify(config, files),
         "scope": digest(repr((config.scope, config.url, bool(config.extractor.requisites)))),
         "revisit": digest(repr((config.revisit, rules.intervals_of(config).tolist()))) if revisits(config) else "",
@@ -81,13 +83,20 @@ def digest(text: str) -> str:
 
 
 def score_with_rules(of: Candidates) -> Scores:
-    """The score of the policy, below the weight of the rule of [[priority]] that a URL falls under."""
+    """The score of the policy, below the weight of the rule of [[priority]] that a URL falls under.
+
+    The rank of the weight takes the upper bits, as few as tell all weights apart: one for two weights, eight for 256.
+    The policy's score loses as many of its lowest bits.
+    """
     scores = policy_of(of.config).score(of)
     if not of.config.priority:
         return scores
-    weights = rules.weights_of(of.config)
-    rank = np.unique(weights, return_inverse=True)[1].astype(np.uint32)
-    joined: Scores = rank[of.rows[rules.RULE.name]] << np.uint32(24) | scores >> np.uint32(8)
+    weights, rank = np.unique(rules.weights_of(of.config), return_inverse=True)
+    bits = (len(weights) - 1).bit_length()
+    if not bits:
+        return scores
+    upper = rank.astype(np.uint32)[of.rows[rules.RULE.name]] << np.uint32(32 - bits)
+    joined: Scores = upper | scores >> np.uint32(bits)
     return joined
 
 

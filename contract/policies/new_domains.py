@@ -16,18 +16,19 @@ from contract.url_paths import path_levels
 from storage.text_segments import data_of
 
 BEST, LENGTH_MAX, PER_LEVEL, BONUS, PENALTY = 2_000, 500, 50, 400, 200
+PROMISE_SHIFT = np.uint32(4)  # the largest promise has 12 bits: those below it are room for weights of [[priority]]
 PAGES_MAX = 62  # 2^i has to fit into 64 bits
 
 
 def judge_text(urls: Urls) -> Column:
-    """How promising each URL looks: 0 to 65,535, larger is better."""
+    """How promising each URL looks: 1 to 2,400, larger is better."""
     length = np.minimum(np.diff(data_of(urls.lines)[0]) - 1, LENGTH_MAX)
     score = BEST - length - PER_LEVEL * path_levels(urls.lines).astype(np.int64)
     settings = urls.config.scheduler
     for patterns, points in ((settings.bonus_patterns, BONUS), (settings.penalty_patterns, -PENALTY)):
         if patterns:
             score += points * find_any(urls.lines, patterns)
-    return np.clip(score, 1, 65_535).astype(np.uint16)
+    return np.clip(score, 1, BEST + BONUS).astype(np.uint16)
 
 
 def identify(config: Config, files: object) -> str:
@@ -37,7 +38,7 @@ def identify(config: Config, files: object) -> str:
 def score(of: Candidates) -> Scores:
     """Mentions of the domain in the upper half, the text's score in the lower."""
     mentions = largest_first(of.domain("mentions")) >> np.uint32(16)
-    return mentions << np.uint32(16) | of.rows["promise"].astype(np.uint32)
+    return mentions << np.uint32(16) | of.rows["promise"].astype(np.uint32) << PROMISE_SHIFT
 
 
 def close_domains(visited: Column, links_other_domains: Column) -> Column:

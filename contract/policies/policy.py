@@ -90,6 +90,7 @@ class Policy:
     score: Callable[[Candidates], Scores]
     columns: tuple[str, ...] = ()  # of rows that the score reads, accumulators among them, besides its features
     features: tuple[Feature, ...] = ()
+    settings: tuple[str, ...] = ()  # keys of [scheduler] that decide the order of a server's URLs, besides its features
     varies: bool = False  # scores of a server's URLs change over time: the best of them are chosen anew each turn
     hands_on: str = ""  # the shared accumulator that a page hands on to the pages that it leads to
     # (which rows, share of the list): so much of a list is kept for the best of those rows.

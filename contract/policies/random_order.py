@@ -10,9 +10,14 @@ from contract.url_paths import GOLDEN
 
 
 def score(of: Candidates) -> Scores:
-    """The upper bits of the URL's key, mixed with the seed: keys are hashes with the crawl's own secret."""
-    mixed = (of.rows["key"] ^ np.uint64(of.config.scheduler.seed)) * GOLDEN
+    """The URL's key, which is a hash with the crawl's own secret, mixed with the seed.
+
+    The seed is multiplied first: near seeds would otherwise move the URLs of one order instead of making another.
+    """
+    with np.errstate(over="ignore"):
+        mixed = (of.rows["key"] ^ np.uint64(of.config.scheduler.seed) * GOLDEN) * GOLDEN
+        mixed = (mixed ^ mixed >> np.uint64(32)) * GOLDEN
     return (mixed >> np.uint64(32)).astype(np.uint32)
 
 
-POLICY = Policy(score, columns=("key",))
+POLICY = Policy(score, columns=("key",), settings=("seed",))

@@ -42,4 +42,4 @@ def hash_domain(domain_key: Column) -> Column:
 
 
 SPREAD = Feature("spread", "u4", freeze)
-POLICY = Policy(lambda of: smallest_first(of.rows["spread"], 24), features=(SPREAD,))
+POLICY = Policy(lambda of: smallest_first(of.rows["spread"], 32), features=(SPREAD,))
