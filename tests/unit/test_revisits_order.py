@@ -143,7 +143,7 @@ def test_with_estimated_rates_it_comes_near_and_beats_the_others():
 def test_what_changes_all_the_time_is_not_chased_and_no_page_starves():
     optimal, proportional = (simulate(policy, 120) for policy in (OPTIMAL, PROPORTIONAL))
     restless = optimal.per_day > 10
-    assert optimal.visits[restless].mean() < 1.1 * optimal.visits.mean()
+    assert optimal.visits[restless].mean() < 1.2 * optimal.visits.mean()
     assert proportional.visits[restless].mean() > 3 * proportional.visits.mean()
     assert optimal.visits.min() >= 5
 
