@@ -4,6 +4,7 @@
     python -m synthweb seeds --seed 1 --servers 300 --port 8080
     python -m synthweb truth --seed 1 --servers 300 --port 8080 [--forbidden]
     python -m synthweb census --seed 1 --servers 300
+    python -m synthweb changing --seed 1 --servers 6 --pages 20 --port 8080 --state DIR [--until-eof]
     python -m synthweb names HOSTS_FILE | hostile --state DIR | latency --state DIR    (each has its --help)
 
 serve   listens on addresses of its own in 127/8, all on one port (0: any that is free), until SIGTERM, SIGINT
@@ -16,6 +17,10 @@ seeds   prints the URLs to begin with, one a line.
 truth   prints the URLs that a crawl by the default rules must collect, sorted, one a line; with --forbidden
         those that it finds linked and robots.txt forbids to `coletor`.
 census  prints what the web consists of, a name and a count a line.
+changing
+        serves, as `serve` does, another web: so many servers with so many pages each, which change at known rates,
+        at the moment that the file DIR/clock has (milliseconds since 1970; replace it to let time pass). Answers have
+        validators, and conditions are obeyed. started_wall_ms of access.jsonl is that moment.
 names   is a name server for a hosts file; hostile serves every bad manner that a crawler must survive; latency is
         thousands of servers that each take their time.
 
@@ -37,6 +42,8 @@ from pathlib import Path
 import trio
 
 from synthweb import rehearsals
+from synthweb.changing_web import SERVERS_MAX as CHANGING_MAX
+from synthweb.changing_web import ChangingWeb
 from synthweb.listener import PortInUse, serve
 from synthweb.plan import SERVERS_MAX, SERVERS_MIN
 from synthweb.web import Web
@@ -66,15 +73,23 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
             command.add_argument("--until-eof", action="store_true")
         if name == "truth":
             command.add_argument("--forbidden", action="store_true")
+    changing = commands.add_parser("changing")
+    for name, default in (("seed", 1), ("servers", 6), ("pages", 20), ("port", 8080)):
+        changing.add_argument(f"--{name}", type=int, default=default)
+    changing.add_argument("--state", type=Path, required=True)
+    changing.add_argument("--until-eof", action="store_true")
     rehearsals.add_commands(commands)
     options = parser.parse_args(arguments)
     if options.command in rehearsals.COMMANDS:
         return options
-    port_min = 0 if options.command == "serve" else 1
+    port_min = 0 if options.command in ("serve", "changing") else 1
     if not port_min <= options.port <= 65_535:
         parser.error(f"--port: expected {port_min} to 65535, found {options.port}")
-    if not SERVERS_MIN <= options.servers <= SERVERS_MAX:
-        parser.error(f"--servers: expected {SERVERS_MIN} to {SERVERS_MAX}, found {options.servers}")
+    least, most = (1, CHANGING_MAX) if options.command == "changing" else (SERVERS_MIN, SERVERS_MAX)
+    if not least <= options.servers <= most:
+        parser.error(f"--servers: expected {least} to {most}, found {options.servers}")
+    if options.command == "changing" and options.pages < 1:
+        parser.error(f"--pages: expected 1 or more, found {options.pages}")
     return options
 
 
@@ -82,6 +97,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse_arguments(arguments)
     if options.command in rehearsals.COMMANDS:
         return rehearsals.COMMANDS[options.command](options)
+    if options.command == "changing":
+        return _serve(ChangingWeb(options.seed, options.servers, options.pages, options.port, options.state), options)
     web = Web(options.seed, options.servers, options.port)
     if options.command == "serve":
         return _serve(web, options)
@@ -98,7 +115,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _serve(web: Web, options: argparse.Namespace) -> int:
+def _serve(web: Web | ChangingWeb, options: argparse.Namespace) -> int:
     code = 0
     try:
         trio.run(_serve_until_told, web, options.state, options.until_eof)
@@ -111,7 +128,7 @@ def _serve(web: Web, options: argparse.Namespace) -> int:
     return code
 
 
-async def _serve_until_told(web: Web, state_dir: Path, until_eof: bool) -> None:
+async def _serve_until_told(web: Web | ChangingWeb, state_dir: Path, until_eof: bool) -> None:
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with trio.open_nursery() as nursery:
             served = await nursery.start(serve, web, state_dir)

@@ -12,7 +12,10 @@ RETRY_AFTER_S = 1
 
 @dataclass(frozen=True)
 class Answer:
-    """`framing` tells how the end of the body is marked; `silent` means to hang up without a word."""
+    """`framing` tells how the end of the body is marked (none: there is no body, as with 304).
+
+    `silent` means to hang up without a word.
+    """
 
     status: int
     headers: tuple[tuple[str, str], ...] = ()

@@ -8,8 +8,9 @@ from pathlib import Path
 import trio
 
 from synthweb.answer import Answer, refuse
+from synthweb.changing_web import ChangingWeb
 from synthweb.loopback import allow_descriptors
-from synthweb.record import AccessRecord, clocks_ms, count_asked, remove_ready, write_hosts, write_ready
+from synthweb.record import AccessRecord, count_asked, monotonic_ms, remove_ready, write_hosts, write_ready
 from synthweb.web import Web
 from synthweb.wire import HEAD_MAX_BYTES, BadRequest, Request, parse_request, write_answer
 
@@ -21,7 +22,7 @@ class PortInUse(OSError):
     """The port is taken on at least one address of the web."""
 
 
-async def serve(web: Web, state_dir: Path, *, task_status=trio.TASK_STATUS_IGNORED) -> None:
+async def serve(web: Web | ChangingWeb, state_dir: Path, *, task_status=trio.TASK_STATUS_IGNORED) -> None:
     """Serve until cancelled. Reports the web itself once it listens, moved to the port that was chosen.
 
     In a test: web = await nursery.start(serve, Web(1, 40, port=0), folder)
@@ -64,20 +65,22 @@ async def open_listeners(addresses: list[str], port: int) -> tuple[list[trio.Soc
     raise PortInUse(errno.EADDRINUSE, f"{trouble} on at least one of the {len(addresses)} addresses of the web")
 
 
-async def _serve_connection(web: Web, record: AccessRecord, asked: Counter, stream: trio.SocketStream) -> None:
+async def _serve_connection(
+    web: Web | ChangingWeb, record: AccessRecord, asked: Counter, stream: trio.SocketStream
+) -> None:
     """Answer requests one after the other; whatever the other side does ends this connection at most."""
     address = stream.socket.getsockname()[0]
     pending = bytearray()
     stays = True
     try:
         while stays:
-            started = clocks_ms()
+            started = monotonic_ms(), web.wall_ms()
             request: Request | None = None
             try:
                 head = await _read_head(stream, pending)
                 if head is None:
                     return
-                started = clocks_ms()
+                started = monotonic_ms(), web.wall_ms()
                 request = parse_request(head)
                 answer = _decide(web, asked, request, address)
             except BadRequest as bad:
@@ -95,13 +98,13 @@ async def _serve_connection(web: Web, record: AccessRecord, asked: Counter, stre
         await trio.aclose_forcefully(stream)
 
 
-def _decide(web: Web, asked: Counter, request: Request, address: str) -> Answer:
+def _decide(web: Web | ChangingWeb, asked: Counter, request: Request, address: str) -> Answer:
     server = web.servers.get(request.host)
     if server is None or server.address != address:
         return refuse(421)  # asked at an address that is not the host's: the crawler mixed up its names
     asked[request.host, request.target] += 1
     attempt = asked[request.host, request.target]
-    return web.answer(request.host, request.target, attempt, request.accepts_gzip)
+    return web.respond(request, attempt)
 
 
 async def _read_head(stream: trio.SocketStream, pending: bytearray) -> bytes | None:

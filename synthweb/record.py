@@ -6,6 +6,7 @@ import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
+from synthweb.changing_web import ChangingWeb
 from synthweb.web import Web
 from synthweb.wire import Request
 
@@ -59,11 +60,6 @@ def monotonic_ms() -> float:
     return time.monotonic() * 1000
 
 
-def clocks_ms() -> tuple[float, float]:
-    """The two clocks at the start of a request: monotonic, wall."""
-    return monotonic_ms(), time.time() * 1000
-
-
 def write_hosts(hosts: dict[str, str], folder: Path) -> None:
     """`hosts`, in the form of hosts(5): an address, then its names."""
     names: dict[str, list[str]] = defaultdict(list)
@@ -72,7 +68,7 @@ def write_hosts(hosts: dict[str, str], folder: Path) -> None:
     replace_text(folder / "hosts", "".join(f"{address} {' '.join(names[address])}\n" for address in sorted(names)))
 
 
-def write_ready(web: Web, folder: Path) -> None:
+def write_ready(web: Web | ChangingWeb, folder: Path) -> None:
     """`ready.json` is there exactly while the web listens."""
     ready = {"port": web.port, "pid": os.getpid(), "servers": len(web.servers), "seeds": web.seeds()}
     replace_text(folder / "ready.json", json.dumps(ready) + "\n")

@@ -1,6 +1,7 @@
 """The web as its users see it: seeds, names, the truth of a crawl, and the answer to any request."""
 
 import copy
+import time
 from collections import Counter
 
 from synthweb.answer import Answer, answer_request, refuse
@@ -8,6 +9,7 @@ from synthweb.growth import grow_web
 from synthweb.rules import Rules
 from synthweb.server import Server
 from synthweb.walk import Walk, walk_web
+from synthweb.wire import Request
 
 
 class Web:
@@ -45,6 +47,13 @@ class Web:
         if server is None:
             return refuse(421)
         return answer_request(server, target, attempt, accepts_gzip, self.port, self.seed)
+
+    def respond(self, request: Request, attempt: int) -> Answer:
+        """What is answered to a request; conditions in it are ignored."""
+        return self.answer(request.host, request.target, attempt, request.accepts_gzip)
+
+    def wall_ms(self) -> float:
+        return time.time() * 1000
 
     def walk(self, rules: Rules = Rules()) -> Walk:
         """The fate of every URL that a correct crawl from the seeds meets."""

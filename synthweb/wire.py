@@ -26,6 +26,8 @@ class Request:
     accepts_gzip: bool
     keeps_alive: bool
     takes_chunks: bool  # HTTP/1.1; older ones know no chunked coding
+    if_none_match: str = ""
+    if_modified_since: str = ""
 
 
 def parse_request(head: bytes) -> Request:
@@ -57,6 +59,8 @@ def parse_request(head: bytes) -> Request:
         accepts_gzip="gzip" in headers.get("accept-encoding", "").lower(),
         keeps_alive=not has_body and (wishes != "close" if version == "HTTP/1.1" else wishes == "keep-alive"),
         takes_chunks=version == "HTTP/1.1",
+        if_none_match=headers.get("if-none-match", ""),
+        if_modified_since=headers.get("if-modified-since", ""),
     )
 
 
