@@ -60,9 +60,9 @@ def judge_answer(
 class WarcFile:
     """The bytes of a file of pages, record by record; each exchange begins a second after the one before."""
 
-    def __init__(self, compressor=None):
+    def __init__(self, compressor=None, at_ms: int = NOW_MS):
         self._compressor = compressor or Zstd()
-        self._at_ms = NOW_MS
+        self._at_ms = at_ms
         self.members: list[bytes] = []
         self.add("warcinfo", "", b"software: test\r\n")
 

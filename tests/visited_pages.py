@@ -1,5 +1,7 @@
 """What a small crawl keeps of its collected pages, and what the books say about it."""
 
+from pathlib import Path
+
 from contract import names
 from contract.generation import SIDE_COLUMNS, open_generation, read_urls
 from contract.log import CRAWL
@@ -8,7 +10,7 @@ from examine.attempt_books import check_attempts
 from examine.block_books import check_generation, check_side
 from examine.findings import Findings
 from examine.visit_books import check_visits
-from storage.publish import read_manifest
+from storage.publish import describe, encode_json, read_json, read_manifest
 from tests.small_crawl import Page, SmallCrawl
 
 
@@ -41,6 +43,14 @@ def turn(small: SmallCrawl, pages: dict[str, Page], block: int = 0, **more) -> t
     small.schedule(plan)
     small.harvest(plan, pages, **more)
     return plan, small.verify(plan)
+
+
+def match_manifest(path: Path) -> None:
+    """Describes a file that a test wrote anew in the manifest of its folder."""
+    manifest = read_json(path.parent / names.MANIFEST)
+    manifest["files"][path.name] = describe(path)
+    manifest.pop("check", None)
+    (path.parent / names.MANIFEST).write_bytes(encode_json(manifest))
 
 
 def find_wrong(small: SmallCrawl) -> dict[str, list[str]]:

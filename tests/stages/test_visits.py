@@ -15,10 +15,10 @@ from examine import visit_books
 from stages.verifier.__main__ import work
 from stages.verifier.rebuild import rebuild_block
 from storage.columns import PackedWriter, read_packed
-from storage.publish import describe, encode_json, read_json, read_manifest
+from storage.publish import read_manifest
 from storage.tables import read_table, write_table
 from tests.small_crawl import NOW_MS, Page, SmallCrawl
-from tests.visited_pages import find_wrong, manifests, sides, turn
+from tests.visited_pages import find_wrong, manifests, match_manifest, sides, turn
 
 HOUR_MS = 3_600_000
 A, B, C = "http://a.test/", "http://b.test/x", "http://c.test/"
@@ -171,10 +171,7 @@ def forge_side(small: SmallCrawl, name: str, value: int) -> None:
     writer = PackedWriter(path, SIDE_COLUMNS[name])
     writer.append(values)
     writer.close()
-    manifest = read_json(folder / names.MANIFEST)
-    manifest["files"][path.name] = describe(path)
-    manifest.pop("check", None)
-    (folder / names.MANIFEST).write_bytes(encode_json(manifest))
+    match_manifest(path)
 
 
 @pytest.mark.parametrize(

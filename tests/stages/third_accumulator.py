@@ -33,6 +33,8 @@ def turn(folder: Path, manner: str) -> dict:
     from contract.config import Config
     from contract.log import CRAWL, replay
     from contract.plan import Plan
+    from contract.policies import POLICIES
+    from contract.policies.policy import Policy, largest_first
     from contract.tables import AUX, COLLECTED, EXTRACTED, REFUSED_ROWS
     from examine.check import check_all
     from examine.findings import Findings
@@ -47,7 +49,8 @@ def turn(folder: Path, manner: str) -> dict:
     if manner == COUNTED:  # some URLs are refused, and their sums must not be lost
         config = replace(config, verifier=replace(config.verifier, server_max_urls=3))
     else:
-        config = replace(config, scheduler=replace(config.scheduler, order=NAME))
+        POLICIES[NAME] = Policy(lambda of: largest_first(of.rows[NAME]), columns=(NAME,), hands_on=NAME)
+        config = replace(config, scheduler=replace(config.scheduler, policy=NAME))
     small = SmallCrawl(folder, 2, config)
     path = small.crawl.path
 

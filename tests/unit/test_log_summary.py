@@ -12,7 +12,7 @@ from contract.totals import read_totals
 from examine.findings import Findings
 from examine.log_summary_check import check_summary, find_unusable
 from storage.errors import Damaged
-from storage.publish import encode_json, read_json
+from storage.publish import FORMAT, encode_json, read_json
 from supervise import crawl_state as crawl_states
 from supervise.crawl_state import CrawlState
 from tests.small_crawl import SmallCrawl
@@ -199,7 +199,7 @@ def test_totals_are_those_of_the_summary_and_what_was_added(crawl):
     folder = crawl.crawl.path / names.cycle(77) / names.FETCHER
     folder.mkdir(parents=True)
     counts = {"answered": 1, "failed": 2, "refused": 3, "bytes": 4}
-    (folder / names.MANIFEST).write_bytes(encode_json({"format": 4, "files": {}, "counts": counts}))
+    (folder / names.MANIFEST).write_bytes(encode_json({"format": FORMAT, "files": {}, "counts": counts}))
     totals = read_totals(crawl.crawl.path, state)
     assert totals.fetched["answered"] == 41 and totals.uncounted == [90], "a manifest that came back counts"
 
