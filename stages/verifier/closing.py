@@ -85,10 +85,6 @@ def count_collected(parent: Generation, domains: np.ndarray) -> np.ndarray:
 
 def spread_out(values: np.ndarray) -> dict[str, int]:
     """How many values lie between powers of two: those of 0, 1, 2-3, 4-7, and so on."""
-    sizes = np.frexp(values.astype(np.float64))[1]
-    spans = {0: "0", 1: "1"}
-    return {
-        spans.get(size, f"{1 << size - 1}-{(1 << size) - 1}"): int(count)
-        for size, count in enumerate(np.bincount(sizes).tolist())
-        if count
-    }
+    counts = np.bincount(np.frexp(values.astype(np.float64))[1]).tolist()
+    spans = ["0", "1", *(f"{1 << size}-{(2 << size) - 1}" for size in range(1, len(counts)))]
+    return {span: count for span, count in zip(spans, counts) if count}

@@ -205,10 +205,7 @@ def test_why_tells_the_cause_with_address_and_time(tmp_path):
 
 
 def servers_of(rows: list[tuple[str, int, bool]]) -> pa.Table:
-    blank = {
-        field.name: "" if field.type == pa.string() else pa.scalar(0).cast(field.type).as_py()
-        for field in BLOCK_SERVERS
-    }
+    blank = {field.name: {pa.string(): "", pa.bool_(): False}.get(field.type, 0) for field in BLOCK_SERVERS}
     return pa.Table.from_pylist(
         [
             {**blank, "server": f"s{place}", "failures": failures, "given_up": given_up, "last_failure_reason": reason}
