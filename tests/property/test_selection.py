@@ -40,7 +40,7 @@ def make_pool(rows: list[tuple], keys: list[int]) -> Pool:
         np.array([server for server, *_ in rows], np.int32),
         np.array([score for _, score, *_ in rows], np.uint32),
         np.array([again[0] if again else 1 for *_, again, _ in rows], np.float32),
-        np.array([again[1] * 1000 if again else 0 for *_, again, _ in rows], np.int64),
+        np.array([again[1] if again else 0 for *_, again, _ in rows], np.uint32),
         np.array([number if row[2] else NO_SIDE for number, row in enumerate(rows)], np.int32),
         np.array([reserved for *_, reserved in rows], bool),
     )
@@ -69,7 +69,7 @@ def choose_one_by_one(pool: Pool, caps, domain, share: float, most: int, config:
                 limit -= 1
 
     everything = sorted(range(len(pool)), key=lambda one: (-vrank[one], key[one]))
-    due = sorted((one for one in everything if again[one]), key=lambda one: (pool.seen_at_ms[one], key[one]))
+    due = sorted((one for one in everything if again[one]), key=lambda one: (pool.seen_s[one], key[one]))
     take(due, ceil(config.spread_share * min(revisits, len(due))))
     take([one for one in everything if pool.is_reserved[one]], int(share * most))
     take(everything, most)

@@ -22,7 +22,7 @@ def pool_of(server: list[int], score: list[int], worth: dict[int, float] | None 
         np.array(server, np.int32),
         np.array(score, np.uint32),
         np.array([worth.get(number, 1) for number in numbers], np.float32),
-        np.array([NOW_MS - 1000 * number if number in worth else 0 for number in numbers]),
+        np.array([NOW_MS - number if number in worth else 0 for number in numbers], np.uint32),
         np.array([number if number in worth else NO_SIDE for number in numbers], np.int32),
         np.isin(numbers, reserved),
     )
