@@ -1,5 +1,7 @@
 """The run: makes the block, times every policy and every feature on it, and prints table and goals."""
 
+import signal
+import sys
 import tempfile
 import threading
 import time
@@ -50,11 +52,15 @@ def add_options(parser: Parser) -> None:
         "--folder", type=Path, default=Path(tempfile.gettempdir()), metavar="DIR", help="where the block is made (2 GB)"
     )
     parser.add_argument(
+        "--policy", choices=tuple(POLICIES), action="append", help="measure only this; may be repeated (default: all)"
+    )
+    parser.add_argument(
         "--quick", action="store_true", help="tiny sizes, to see that it works; its figures mean nothing"
     )
 
 
 def measure(arguments) -> dict:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the block is removed
     size = QUICK if arguments.quick else replace(Size(), rows=arguments.rows)
     if arguments.quick:
         print("a quick run: it shows that everything works, and its figures mean nothing", flush=True)
@@ -62,10 +68,10 @@ def measure(arguments) -> dict:
         print(f"making a block of {size.rows:,} URLs of {size.servers:,} servers", flush=True)
         crawl, stream = make_block(Path(scratch) / "crawl", size)
         config = configure(crawl, Path(scratch), stream)
-        seconds: dict[str, list[float]] = {name: [] for name in POLICIES}
+        seconds: dict[str, list[float]] = {name: [] for name in arguments.policy or POLICIES}
         found = {}
         for _ in range(REPEATS):
-            for name in POLICIES:
+            for name in seconds:
                 spent, found[name] = time_choice(crawl, size, with_policy(config, name))
                 seconds[name].append(spent)
         features = time_features(crawl, config, stream, 2_000 if arguments.quick else FEATURE_URLS)

@@ -1,10 +1,11 @@
 """Which rows of a block may come into a list: prescheduled URLs of servers that are due, and pages that are due again.
 
 A walk through the block in chunks, so that its columns are in memory for one chunk at a time: of each candidate a few
-numbers are kept, of all other rows nothing.
+numbers are kept, of all other rows nothing. Chunks are read by a few threads, and joined in their order.
 """
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -13,10 +14,10 @@ import pyarrow as pa
 
 from contract.config import Config
 from contract.generation import Generation
-from contract.policies import columns_read, policy_of, revisits, score_with_rules
+from contract.policies import columns_read, policy_of, revisits, rules, score_with_rules
 from contract.policies.policy import Candidates
 from contract.tables import COLLECTED_STATE, PRESCHEDULED
-from stages.scheduler.due_pages import CHUNK_ROWS, DuePages
+from stages.scheduler.due_pages import CHUNK_ROWS, THREADS, DuePages
 from storage.arrays import Array, Rows
 from storage.columns import Columns
 from storage.tables import column
@@ -28,12 +29,12 @@ NO_SIDE = -1
 class Pool:
     """Candidates for a list, in the order of the block's rows; columns of one length."""
 
-    row: Rows
+    row: npt.NDArray[np.int32]
     key: npt.NDArray[np.uint64]
     server: npt.NDArray[np.int32]  # index in the block's table of servers
     score: npt.NDArray[np.uint32]
     worth: npt.NDArray[np.float32]  # of a visit now, without the page's importance; 1 for a first visit
-    seen_at_ms: npt.NDArray[np.int64]  # the last visit; 0 for a first one
+    seen_s: npt.NDArray[np.uint32]  # the last visit, seconds since 1970; 0 for a first one
     side: npt.NDArray[np.int32]  # row in the side set; NO_SIDE for a first visit
     is_reserved: npt.NDArray[np.bool_]  # a share of the list is kept for the best of these
 
@@ -56,54 +57,63 @@ def find_candidates(
 
     `may_list` says of each server whether URLs of it may be listed now.
     """
-    servers = number_columns(generation.servers)
-    due = DuePages(generation, now_ms, config) if revisits(config) and generation.side.rows else None
-    reserve, share = policy_of(config).reserve, 0.0
-    parts: list[Pool] = []
-    side_start = 0
-    for start in range(0, len(generation), CHUNK_ROWS):
-        stop = min(start + CHUNK_ROWS, len(generation))
-        state = generation.rows.read("state", start, stop)
-        server = generation.index_servers(generation.rows.read("server", start, stop), start)
-        is_candidate = (state == PRESCHEDULED) & may_list[server]
-        seen = np.zeros(stop - start, np.int64)
+    walk = Walk(generation, may_list, now_ms, config)
+    with ThreadPoolExecutor(THREADS) as workers:
+        parts = list(workers.map(walk.read_chunk, range(0, len(generation), CHUNK_ROWS)))
+    return join([part for part, _ in parts]), max((share for _, share in parts), default=0.0)
+
+
+class Walk:
+    """Reads the candidates of any chunk of a block; chunks may be read at the same time."""
+
+    def __init__(self, generation: Generation, may_list: npt.NDArray[np.bool_], now_ms: int, config: Config):
+        self._generation, self._may_list, self._config = generation, may_list, config
+        self._servers = number_columns(generation.servers)
+        is_asked_again = revisits(config) and generation.side.rows > 0
+        self._due = DuePages(generation, now_ms, config) if is_asked_again else None
+
+    def read_chunk(self, start: int) -> tuple[Pool, float]:
+        """The candidates of the chunk that begins with row `start`, and the share that is kept for reserved ones."""
+        rows, config = self._generation.rows, self._config
+        stop = min(start + CHUNK_ROWS, len(self._generation))
+        state = rows.read("state", start, stop)
+        server = self._generation.index_servers(rows.read("server", start, stop), start)
+        is_candidate = (state == PRESCHEDULED) & self._may_list[server]
+        seen = np.zeros(stop - start, np.uint32)
         worth = np.ones(stop - start, np.float32)
         side = np.full(stop - start, NO_SIDE, np.int32)
-        if due:
+        if self._due:
             pages = np.flatnonzero(state == COLLECTED_STATE)
-            rule = generation.rows.read("rule", start, stop)[pages] if due.has_rules else None
-            which, seen_at_ms, worths = due.find(side_start, server[pages], may_list, rule)
+            rule = rows.read(rules.RULE.name, start, stop)[pages] if self._due.has_rules else None
+            which, seen_s, worths = self._due.find(start, server[pages], self._may_list, rule)
             here = pages[which]
-            is_candidate[here], seen[here], worth[here], side[here] = True, seen_at_ms, worths, side_start + which
-            side_start += len(pages)
+            is_candidate[here], seen[here], worth[here] = True, seen_s, worths
+            side[here] = self._due.side_start(start) + which
         which = np.flatnonzero(is_candidate)
         of = Candidates(
-            {name: generation.rows.read(name, start, stop)[which] for name in columns_read(config)},
+            {name: rows.read(name, start, stop)[which] for name in columns_read(config)},
             server[which],
-            servers,
+            self._servers,
             config,
         )
-        reserved = np.zeros(len(which), bool)
-        if reserve and len(which):
-            reserved, share = reserve(of)
-        parts.append(
-            Pool(
-                which + start,
-                generation.rows.read("key", start, stop)[which],
-                server[which],
-                score_with_rules(of),
-                worth[which],
-                seen[which],
-                side[which],
-                reserved,
-            )
+        reserve = policy_of(config).reserve
+        is_reserved, share = reserve(of) if reserve else (np.zeros(len(which), bool), 0.0)
+        pool = Pool(
+            (which + start).astype(np.int32),
+            rows.read("key", start, stop)[which],
+            server[which],
+            score_with_rules(of),
+            worth[which],
+            seen[which],
+            side[which],
+            is_reserved,
         )
-    return join(parts), share
+        return pool, share
 
 
 def join(parts: list[Pool]) -> Pool:
     if not parts:
-        empty = [np.empty(0, dtype) for dtype in ("i8", "u8", "i4", "u4", "f4", "i8", "i4", "?")]
+        empty = [np.empty(0, dtype) for dtype in ("i4", "u8", "i4", "u4", "f4", "u4", "i4", "?")]
         return Pool(*empty)
     return Pool(*(np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(Pool)))
 

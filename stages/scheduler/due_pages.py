@@ -3,6 +3,7 @@
 The decisions are those of contract/revisits.py, on the same columns as the verifier's figure of when a block is due.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 
 import numpy as np
@@ -16,7 +17,9 @@ from contract.tables import COLLECTED_STATE
 from storage.arrays import Array, Rows
 from storage.columns import FRAME_ROWS
 
-CHUNK_ROWS = 4 * FRAME_ROWS
+CHUNK_ROWS = 2 * FRAME_ROWS
+THREADS = 2  # numpy and zstd work beside each other
+SECONDS_MAX = 0xFFFF_FFFF
 EVIDENCE = ("visits", "changes", "unchanged_min", "changed_min")
 # Columns of the side set that each policy of [revisit] needs, besides the time of the last visit.
 COLUMNS_OF = {
@@ -29,30 +32,44 @@ COLUMNS_OF = {
 class DuePages:
     def __init__(self, generation: Generation, now_ms: int, config: Config):
         self._side, self._now_ms, self._config = generation.side, now_ms, config.revisit
-        self._servers = len(generation.servers)
         self._rule_intervals_s = rules.intervals_of(config)
         self.has_rules = bool(self._rule_intervals_s.any())
-        self._sums = self._sum(generation) if self._config.policy == revisits.OPTIMAL else None
+        self._count = len(generation.servers)
+        with ThreadPoolExecutor(THREADS) as workers:
+            chunks = range(0, len(generation), CHUNK_ROWS)
+            counts = workers.map(lambda start: len(self._pages_of(generation, start)), chunks)
+            self._side_starts = dict(zip(chunks, np.cumsum([0, *counts]).tolist()))
+            self._sums = None
+            if self._config.policy == revisits.OPTIMAL:
+                self._sums = [np.zeros(self._count) for _ in EVIDENCE]
+                for parts in workers.map(lambda start: self._sum(generation, start), chunks):
+                    for total, part in zip(self._sums, parts):
+                        total += part
+
+    def side_start(self, start: int) -> int:
+        """The row of the side set that the chunk of the block which begins with row `start` begins with."""
+        return self._side_starts[start]
 
     def find(
         self, start: int, server: Array, may_list: npt.NDArray[np.bool_], rule: Array | None
-    ) -> tuple[Rows, npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """(which are due, when they were last seen, what a visit is worth) of the pages from `start` on.
+    ) -> tuple[Rows, npt.NDArray[np.uint32], npt.NDArray[np.float64]]:
+        """(which are due, second of the last visit, what a visit is worth) of the pages of the chunk from `start` on.
 
         `server` has the index of the server of each page, `rule` the number of the rule that it falls under.
         """
-        pages = self._read(start, start + len(server), rule)
+        first = self._side_starts[start]
+        pages = self._read(first, first + len(server), rule)
         rates = self._rates(pages, server)
         is_due = (revisits.due_at_ms(self._config, pages, rates) <= self._now_ms) & may_list[server]
         which = np.flatnonzero(is_due)
         due = revisits.Pages(**{name: values[which] for name, values in vars(pages).items()})
         worth = revisits.worth(self._config, due, None if rates is None else rates[which], self._now_ms)
-        return which, due.seen_at_ms, worth
+        return which, np.clip(due.seen_at_ms // 1000, 0, SECONDS_MAX).astype(np.uint32), worth
 
     def _rates(self, pages: revisits.Pages, server: Array) -> revisits.Numbers | None:
         if self._sums is None:
             return None
-        return revisits.estimate_rates(pages, server, self._servers, self._config, self._sums)
+        return revisits.estimate_rates(pages, server, self._count, self._config, self._sums)
 
     def _read(self, start: int, stop: int, rule: Array | None) -> revisits.Pages:
         """Rows of the side set; columns that nothing asks for are zero."""
@@ -65,16 +82,15 @@ class DuePages:
             columns["rule_interval_s"] = self._rule_intervals_s[rule]
         return revisits.Pages(**columns)
 
-    def _sum(self, generation: Generation) -> list[revisits.Numbers]:
-        """The evidence of each server, over the whole block."""
-        sums = [np.zeros(self._servers) for _ in EVIDENCE]
-        side_start = 0
-        for start in range(0, len(generation), CHUNK_ROWS):
-            stop = min(start + CHUNK_ROWS, len(generation))
-            is_page = generation.rows.read("state", start, stop) == COLLECTED_STATE
-            server = generation.index_servers(generation.rows.read("server", start, stop), start)[is_page]
-            pages = self._read(side_start, side_start + len(server), None)
-            for total, part in zip(sums, revisits.sum_by_server(pages, server, self._servers)):
-                total += part
-            side_start += len(server)
-        return sums
+    def _pages_of(self, generation: Generation, start: int) -> Rows:
+        """The pages among the rows of a chunk, counted from its first row."""
+        stop = min(start + CHUNK_ROWS, len(generation))
+        return np.flatnonzero(generation.rows.read("state", start, stop) == COLLECTED_STATE)
+
+    def _sum(self, generation: Generation, start: int) -> list[revisits.Numbers]:
+        """The evidence of each server in a chunk."""
+        stop = min(start + CHUNK_ROWS, len(generation))
+        pages = self._pages_of(generation, start)
+        server = generation.index_servers(generation.rows.read("server", start, stop), start)[pages]
+        first = self._side_starts[start]
+        return revisits.sum_by_server(self._read(first, first + len(pages), None), server, self._count)

@@ -23,7 +23,7 @@ from storage.text_segments import NO_TEXT, read_blobs
 
 def make_list(crawl: Path, plan: Plan, generation: Generation) -> tuple[pa.Table, pa.Table]:
     pool, vrank = choose_urls(plan, generation)
-    rows = pool.row
+    rows = pool.row.astype(np.int64)
     visits = describe_visits(crawl, generation, pool)
     listed = pa.table(
         {
@@ -77,7 +77,7 @@ def describe_visits(crawl: Path, generation: Generation, pool: Pool) -> Mapping[
 def take_along(generation: Generation, pool: Pool, hands_on: str, counted: Array) -> dict[str, Array]:
     """What each page of the list gives to its targets: all that it has of what the policy hands on, but once only."""
     return {
-        name: np.where(counted, np.uint64(0), pick(generation.rows, hands_on, pool.row))
+        name: np.where(counted, np.uint64(0), pick(generation.rows, hands_on, pool.row.astype(np.int64)))
         if name == f"{hands_on}_taken"
         else np.zeros(len(pool), np.uint64)
         for name in TAKEN

@@ -78,9 +78,8 @@ def choose(pool: Pool, caps: Rows, domain: Array | None, share: float, list_max_
     if is_revisit.any() and config.spread_share:
         due = np.flatnonzero(is_revisit)
         limit = int(np.ceil(config.spread_share * min(places.revisits, len(due))))
-        seen_s = np.clip(pool.seen_at_ms[due] // 1000, 0, 0xFFFF_FFFF)
         oldest = np.zeros(len(pool), np.uint64)
-        oldest[due] = join_late(seen_s, pool.key[due])
+        oldest[due] = join_late(pool.seen_s[due], pool.key[due])
         taken.append(take(due, oldest, pool.key, group, is_revisit, places, limit))
     if share:
         left = leave_out(np.flatnonzero(pool.is_reserved), taken)
