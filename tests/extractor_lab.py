@@ -2,8 +2,10 @@
 
 import json
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -11,17 +13,17 @@ from contract import crawl_folder, names, warc
 from contract.canonical import Canonical
 from contract.config import Config
 from contract.crawl_folder import CrawlFolder
+from contract.generation import COLUMNS, SIDE_COLUMNS, GenerationWriter
 from contract.log import CRAWL
 from contract.plan import Plan, write_plan
 from contract.scope.requisites import Requisites
 from contract.scope.rules import Scope
-from contract.tables import ANSWERED, CYCLE_SERVERS, URL_LIST
+from contract.tables import ANSWERED, COLLECTED_STATE, CYCLE_SERVERS, URL_LIST, WAITING
 from contract.url import Keys, server_of
 from stages.extractor.__main__ import extract_cycle, extract_pages
 from stages.extractor.answer import Answer, AnswerReader
 from stages.extractor.link_judge import Judged, LinkJudge
 from stages.extractor.targets import Targets
-from stages.scheduler.__main__ import no_revisits
 from storage.frames import Zstd
 from storage.publish import publishing
 from storage.tables import write_table
@@ -189,14 +191,20 @@ class Cycle:
         known: dict[str, dict] | None = None,
         config: Config = Config(),
         cash: dict[str, int] | None = None,
+        counted: frozenset[str] = frozenset(),
+        known_pages: dict[str, bytes] | None = None,
     ):
+        """`counted`: URLs of the list whose links were counted before; `known_pages`: the content of pages that the
+        block has as collected and parsed, by URL; those whose content is empty are not parsed."""
         self.crawl: CrawlFolder = crawl_folder.create(folder, 1, HASH_SEED)
-        self.plan = Plan(3, CRAWL, 0, 1, None, NOW_MS, config)
+        if known_pages is not None:
+            write_generation(self.crawl.path / names.generation(0, 2), known_pages)
+        self.plan = Plan(3, CRAWL, 0, 1, None if known_pages is None else 2, NOW_MS, config)
         write_plan(self.crawl.path, self.plan)
         self.path = self.crawl.path / names.cycle(3)
         self.fetcher = self.path / names.FETCHER
         with publishing(self.path / names.SCHEDULER) as manifest:
-            write_table(self.path / names.SCHEDULER / names.URL_LIST, list_table(listed, cash or {}))
+            write_table(self.path / names.SCHEDULER / names.URL_LIST, list_table(listed, cash or {}, counted))
             write_table(self.path / names.SCHEDULER / names.SERVERS, server_table(listed, known or {}))
             manifest["counts"] = {}
         with publishing(self.fetcher) as manifest:
@@ -216,7 +224,32 @@ class Cycle:
         return crawl_folder.notes_of_damage(self.crawl.path)
 
 
-def list_table(listed: dict[str, int], cash: dict[str, int]) -> pa.Table:
+def write_generation(folder: Path, pages: dict[str, bytes]) -> None:
+    """The collected pages of a generation, and one waiting row before each, with the columns that are looked at."""
+    keys = sorted(map(KEYS.of, pages))
+    contents = {KEYS.of(url): content for url, content in pages.items()}
+    digests = b"".join(sha256(contents[key]).digest()[:16] for key in keys)
+    with publishing(folder) as manifest:
+        writer = GenerationWriter(folder)
+        row = {
+            "key": [key + below for key in keys for below in (-1, 0)],
+            "state": [WAITING, COLLECTED_STATE] * len(keys),
+        }
+        writer.rows.append({name: np.array(row[name], COLUMNS[name]) for name in row})
+        writer.side.append(
+            {"content_digest": np.frombuffer(digests, "V16"), "parsed": np.array([bool(contents[key]) for key in keys])}
+        )
+        for name, dtype in COLUMNS.items():
+            if name not in row:
+                writer.rows.append({name: np.zeros(2 * len(keys), dtype)})
+        for name, dtype in SIDE_COLUMNS.items():
+            if name not in ("content_digest", "parsed"):
+                writer.side.append({name: np.zeros(len(keys), dtype)})
+        writer.close_rows()
+        manifest |= {"texts": {}, "seen": 0}
+
+
+def list_table(listed: dict[str, int], cash: dict[str, int], counted: frozenset[str] = frozenset()) -> pa.Table:
     servers = [KEYS.server(server_of(url)) for url in listed]
     return pa.table(
         {
@@ -226,7 +259,11 @@ def list_table(listed: dict[str, int], cash: dict[str, int]) -> pa.Table:
             "url_key": [KEYS.of(url) for url in listed],
             "server_key": [server.key for server in servers],
             "depth": list(listed.values()),
-            **no_revisits(len(listed)),
+            "revisit": [url in counted for url in listed],
+            **dict.fromkeys(("etag", "last_modified", "payload_digest"), [""] * len(listed)),
+            "fetched_at_ms": [0] * len(listed),
+            "counted": [url in counted for url in listed],
+            **dict.fromkeys(("score", "vrank"), [0] * len(listed)),
             "cash_taken": [cash.get(url, 0) for url in listed],
         },
         schema=URL_LIST,

@@ -40,6 +40,9 @@ NO_REVISIT = {
     "last_modified": "",
     "payload_digest": "",
     "fetched_at_ms": 0,
+    "counted": False,
+    "score": 0,
+    "vrank": 0.0,
     "cash_taken": 0,
 }  # columns of a list
 NO_ROBOTS = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"

@@ -39,9 +39,10 @@ Marks = npt.NDArray[np.bool_]
 class KnownContents:
     """The contents of the collected pages of a generation."""
 
-    def __init__(self, rows: Columns, side: Columns):
+    def __init__(self, rows: Columns, side: Columns, rows_at_once: int = ROWS_AT_ONCE):
         self._rows = rows
         self._side = side
+        self._rows_at_once = rows_at_once
 
     def match(self, keys: npt.NDArray[np.uint64], digests: Sequence[bytes]) -> tuple[Marks, Marks]:
         """Of pages (u64 keys, each once, any order; 16 bytes each): whether their URL has this content in the
@@ -55,8 +56,8 @@ class KnownContents:
         own, is_held = np.zeros(len(keys), bool), np.zeros(len(wanted), bool)
         key_order = np.argsort(keys)
         side_start = 0
-        for start in range(0, self._rows.rows, ROWS_AT_ONCE):
-            state = self._rows.read("state", start, min(start + ROWS_AT_ONCE, self._rows.rows))
+        for start in range(0, self._rows.rows, self._rows_at_once):
+            state = self._rows.read("state", start, min(start + self._rows_at_once, self._rows.rows))
             collected = np.flatnonzero(state == COLLECTED_STATE)
             side_stop = side_start + len(collected)
             their_first, their_second = to_pairs(self._side.read("content_digest", side_start, side_stop))
@@ -80,7 +81,9 @@ def to_pairs(digests: Array) -> tuple[Array, Array]:
     return halves[::2].copy(), halves[1::2].copy()
 
 
-def open_known_contents(crawl: Path, block: int, generation: int | None) -> KnownContents | None:
+def open_known_contents(
+    crawl: Path, block: int, generation: int | None, rows_at_once: int = ROWS_AT_ONCE
+) -> KnownContents | None:
     """Of a published generation, the columns that are needed; each is checked."""
     if generation is None:
         return None
@@ -97,6 +100,7 @@ def open_known_contents(crawl: Path, block: int, generation: int | None) -> Know
     return KnownContents(
         Columns(folder, {name: COLUMNS[name] for name in _ROWS}, PACKED_COLUMNS),
         Columns(folder, {name: SIDE_COLUMNS[name] for name in _SIDE}, SIDE_PACKED_COLUMNS, SIDE_PREFIX),
+        rows_at_once,
     )
 
 

@@ -158,8 +158,11 @@ class LinkJudge:
         targets, verdicts, classes = gathered.targets, gathered.verdicts, gathered.classes
         rules = self._find_rules(url, depth, gathered)
         server = server_of(url)
-        inside = [target.server for target in targets].count(server)
-        own_domain, other_domains = self._count_domains(server, gathered) if inside < len(targets) else (inside, 0)
+        servers = [target.server for target in targets]
+        inside = servers.count(server)
+        own_domain, other_domains = inside, 0
+        if inside < len(servers):
+            own_domain, other_domains = self._count_domains(server, servers, gathered)
         broken = [row for row, rule in enumerate(rules) if rule]
         rejected: dict[tuple[str, str], list] = {}
         for row in broken:
@@ -185,18 +188,19 @@ class LinkJudge:
         outside = len(targets) - inside
         return Judged(*columns, classes, rejected, inside, outside, own_domain, other_domains, is_cut)
 
-    def _count_domains(self, server: str, gathered: Gathered) -> tuple[int, int]:
+    def _count_domains(self, server: str, servers: list[str], gathered: Gathered) -> tuple[int, int]:
         """How many targets lie on the server's registered domain, and how many links to follow lead to others.
 
-        REQUIRES: verdicts are those before a rule rejects a target.
+        REQUIRES: `servers` are those of the targets; verdicts are those before a rule rejects a target.
         """
         domain, follow = self._targets.domain_of(server), self._follow
-        domains = [target.domain for target in gathered.targets]
-        own = domains.count(domain)
-        if own == len(domains):
-            return own, 0
-        links = zip(domains, gathered.kinds, gathered.verdicts)
-        return own, sum([its != domain and kinds & follow > 0 and verdict == FOLLOWED for its, kinds, verdict in links])
+        others = {other for other in set(servers) if self._targets.domain_of(other) != domain}
+        if not others:
+            return len(servers), 0
+        rows = [row for row, other in enumerate(servers) if other in others]
+        kinds, verdicts = gathered.kinds, gathered.verdicts
+        followed = sum([kinds[row] & follow > 0 and verdicts[row] == FOLLOWED for row in rows])
+        return len(servers) - len(rows), followed
 
     def _find_rules(self, url: str, depth: int, gathered: Gathered) -> list[str]:
         """Per target the rule that rejects it, or nothing; rules about the target come before rules about the page."""

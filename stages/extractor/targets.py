@@ -35,7 +35,6 @@ class Target:
     key: int
     server: str
     rejected: str
-    domain: str = ""  # the registered domain of the server
 
 
 class Base(NamedTuple):
@@ -145,8 +144,9 @@ class Targets:
         return self._judged(url) if len(url) <= URL_REMEMBERED_MAX_CHARACTERS else self._judge_url(url)
 
     def domain_of(self, server: str) -> str:
-        return intern(self._keys.server(server).domain)
+        """The registered domain of a server."""
+        return self._keys.server(server).domain
 
     def _judge_url(self, url: str) -> Target:
-        server = intern(server_of(url))  # interned, as its domain is: both are compared with those of each page
-        return Target(url, self._keys.of(url), server, self._scope.judge(url), self.domain_of(server))
+        server = intern(server_of(url))  # interned because it is compared with the server of each page
+        return Target(url, self._keys.of(url), server, self._scope.judge(url))

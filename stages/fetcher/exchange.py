@@ -23,6 +23,7 @@ from stages.fetcher.reasons import (
     EXCLUDED_TYPE,
     FORBIDDEN_ADDRESS,
     HTTP_5XX,
+    HTTP_304,
     HTTP_429,
     REFUSALS,
     TIMEOUT_TOTAL,
@@ -33,6 +34,8 @@ from stages.fetcher.reasons import (
 )
 
 LENGTH, TIME, UNSPECIFIED = "length", "time", "unspecified"  # WARC-Truncated, WARC 1.1 section 5.13
+
+NOT_MODIFIED_STATUS = 304
 
 STOP = -1  # returned to libcurl where nothing more is wanted; None means that all was taken
 
@@ -83,6 +86,7 @@ class Exchange:
         "origin",
         "robots_for",
         "keeps",
+        "is_conditional",
         "target",
         "headers",
         "started_at_ms",
@@ -122,6 +126,7 @@ class Exchange:
         self.robots_for = robots_for  # the server whose robots.txt is asked for, or nothing
         self.keeps = keeps  # the connection, for the next request to this server
         self.target = url[len(origin.server) :]
+        self.is_conditional = bool(conditions)
         self.headers = KEEPING if keeps else CLOSING  # those that libcurl does not write by itself
         if conditions:
             self.headers = (*self.headers, *conditions)
@@ -255,7 +260,9 @@ class Exchange:
             trouble = DISCONNECT if self.header_bytes else EMPTY
         if self._has_head and not self.status:
             trouble = BAD_HTTP
-        if trouble and self.has_answer and not self.truncated:
+        if not trouble and self.status == NOT_MODIFIED_STATUS and not self.is_conditional and not self.robots_for:
+            trouble = HTTP_304
+        elif trouble and self.has_answer and not self.truncated:
             self.truncated = {TIMEOUT_TOTAL: TIME, TOO_SLOW: TIME, DISCONNECT: DISCONNECT}.get(trouble, UNSPECIFIED)
         self.outcome, self.reason = judge(self.status, trouble)
         self.message = clean_message(self._explain() or message or WORDS.get(self.reason, "")) if self.reason else ""

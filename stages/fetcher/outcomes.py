@@ -63,7 +63,9 @@ class Outcomes:
         may_retry = may_retry and self._count_tries(url) < self._retries_max
         again = may_retry and exchange.reason in TEMPORARY and not exchange.is_robots
         is_final = not again and not exchange.is_robots
-        size_bytes = self.repository.write_exchange(exchange, is_final=is_final, earlier=self._earlier.get(url))
+        # A robots.txt is kept whole, also where it is a page of the list too: its rules are read from this record.
+        earlier = None if exchange.is_robots else self._earlier.get(url)
+        size_bytes = self.repository.write_exchange(exchange, is_final=is_final, earlier=earlier)
         self.counts.add(
             exchange.outcome,
             exchange.reason,

@@ -1,6 +1,7 @@
 """Why a URL has no page: the words that records, tables and counts use, and what follows from each."""
 
 HTTP_5XX, HTTP_429 = "http_5xx", "http_429"
+HTTP_304 = "http_304"  # to a request that did not ask for changes only: nothing says which page it stands for
 DNS, DNS_TIMEOUT = "dns", "dns_timeout"  # the name has no address; no name server answered in time
 CONNECTION_REFUSED, UNREACHABLE, TIMEOUT_CONNECT, TLS = "connection_refused", "unreachable", "timeout_connect", "tls"
 TIMEOUT_TOTAL, TOO_SLOW, DISCONNECT, EMPTY = "timeout_total", "too_slow", "disconnect", "empty"
@@ -13,6 +14,7 @@ KILLED_FETCHER = "killed_fetcher"  # suspects.py says when
 WORDS = {
     EMPTY: "the connection was closed without a byte",
     DISCONNECT: "the connection was closed before the head was whole",
+    HTTP_304: "304 Not Modified, to a request without conditions",
     TOO_LONG_HEADERS: "a header line is longer than libcurl takes",
 }
 
@@ -24,7 +26,19 @@ TEMPORARY = frozenset((CONNECTION_REFUSED, UNREACHABLE, TIMEOUT_CONNECT, DISCONN
 
 # Ends of an exchange that show that the network works, the good end among them.
 SIGNS_OF_LIFE = frozenset(
-    ("", HTTP_429, HTTP_5XX, CONNECTION_REFUSED, TLS, EMPTY, BAD_HTTP, TOO_LONG_HEADERS, EXCLUDED_TYPE, TOO_BIG)
+    (
+        "",
+        HTTP_304,
+        HTTP_429,
+        HTTP_5XX,
+        CONNECTION_REFUSED,
+        TLS,
+        EMPTY,
+        BAD_HTTP,
+        TOO_LONG_HEADERS,
+        EXCLUDED_TYPE,
+        TOO_BIG,
+    )
 )
 
 # Failures of one address that another address of the same host may not share.

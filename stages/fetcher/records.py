@@ -8,10 +8,8 @@ from typing import NamedTuple
 
 from contract import warc
 from contract.tables import ANSWERED
-from stages.fetcher.exchange import Exchange
+from stages.fetcher.exchange import NOT_MODIFIED_STATUS, Exchange
 from stages.fetcher.revisit import Revisit
-
-NOT_MODIFIED_STATUS = 304
 
 
 class Draft(NamedTuple):
@@ -135,9 +133,11 @@ def choose_profile(exchange: Exchange, payload_digest: str, earlier: Revisit) ->
     """The profile of the revisit record (WARC 1.1 section 6.7) that can stand for an answer; nothing where none can."""
     if exchange.status == NOT_MODIFIED_STATUS:
         return warc.NOT_MODIFIED
-    # The target of a redirect is in its head, and its body is often empty: an equal digest is not an equal answer.
+    # The target of a redirect is in its head, and all empty bodies are alike, also those of a page and of its absence:
+    # there an equal digest is not an equal answer, and there is no body to save.
     is_redirect = 300 <= exchange.status < 400
-    return warc.IDENTICAL_PAYLOAD if payload_digest == earlier.payload_digest and not is_redirect else ""
+    is_identical = payload_digest == earlier.payload_digest and exchange.body.size_bytes and not is_redirect
+    return warc.IDENTICAL_PAYLOAD if is_identical else ""
 
 
 def revisit_headers(profile: str, exchange: Exchange, payload_digest: str, earlier: Revisit) -> list[tuple[str, str]]:

@@ -14,10 +14,21 @@ from contract.config import LINK_KINDS, Config
 from contract.scope.rules import Scope
 from contract.tables import ANSWERED, FAILED, REFUSED
 from contract.trouble import BROKEN, UNDECODED
-from contract.url import NotCanonical, canonicalise
+from contract.url import NotCanonical, canonicalise, server_of
 from stages.extractor.answer import Answer
 from stages.extractor.link_judge import CLASSES
-from tests.extractor_lab import KEYS, PAGE, WarcFile, alone, configured, http, judge_answer, page_file, read_answer
+from tests.extractor_lab import (
+    KEYS,
+    PAGE,
+    Cycle,
+    WarcFile,
+    alone,
+    configured,
+    http,
+    judge_answer,
+    page_file,
+    read_answer,
+)
 from tests.sampling import sampling
 
 CONFIG = configured(
@@ -170,6 +181,44 @@ def test_tables_of_generated_pages(pages):
         assert {row["url_key"]: row["links_in"] for row in extracted.values()} == linked
         assert counts["followed"] == counts["links_in_sum"] == linked.total()
         assert all(0 < row["kinds"] < 1 << len(LINK_KINDS) for row in links)
+
+
+@settings(max_examples=sampling.examples(15))
+@given(st.lists(st.tuples(st.sampled_from([0, 1, 2]), st.booleans()), max_size=7), st.data(), st.booleans())
+def test_pages_that_were_counted_and_duplicates(visits, data, follow_duplicates):
+    """Few contents at several URLs, of which some were counted before: against a plain count over the edges."""
+    contents = data.draw(st.lists(PAGES, min_size=3, max_size=3))
+    pages = {f"http://s{number % 3}.com/{number}/": contents[which] for number, (which, _) in enumerate(visits)}
+    counted = frozenset(url for url, (_, is_counted) in zip(pages, visits) if is_counted)
+    config = replace(CONFIG, extractor=replace(CONFIG.extractor, follow_duplicates=follow_duplicates))
+    with tempfile.TemporaryDirectory() as folder:
+        cycle = Cycle(Path(folder) / "crawl", dict.fromkeys(pages, 0), page_file(pages), config=config, counted=counted)
+        tables = cycle.extract()
+        counts, links = tables.counts, tables.rows(names.LINKS)
+        extracted = tables.by_url(names.EXTRACTED)
+        metadata = tables.by_url(names.METADATA)
+    assert counts["link_occurrences"] == sum(counts[name] for name in CLASSES)
+    url_of = {KEYS.of(url): url for url in (*pages, *extracted)}
+    followed = [(url_of[row["from_key"]], url_of[row["to_key"]]) for row in links if row["followed"]]
+    assert counts["followed"] == len(followed)
+    assert counts["followed_again"] == sum(page in counted for page, _ in followed)
+    giving = [(page, target) for page, target in followed if page not in counted]
+    links_in = Counter(target for _, target in giving)
+    mentions = Counter(target for page, target in giving if domain_of(page) != domain_of(target))
+    assert {url: (row["links_in"], row["mentions"]) for url, row in extracted.items()} == {
+        target: (links_in[target], mentions[target]) for _, target in followed
+    }
+    assert (counts["links_in_sum"], counts["mentions_sum"]) == (links_in.total(), mentions.total())
+    seen: set[str] = set()
+    for url, html in pages.items():
+        is_repeated = html in seen and html != "" and metadata[url]["parsed"] and not follow_duplicates
+        assert not is_repeated or url not in {page for page, _ in followed}
+        seen.add(html)
+    assert bool(counts["duplicate_page"]) <= (not follow_duplicates)
+
+
+def domain_of(url: str) -> str:
+    return KEYS.server(server_of(url)).domain
 
 
 @st.composite

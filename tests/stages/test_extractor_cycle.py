@@ -63,6 +63,7 @@ def assert_books(tables: Tables) -> None:
         "nofollow",
         "out_of_scope",
         "trap",
+        "duplicate_page",
         "followed",
     )
     assert counts["link_occurrences"] == sum(counts[name] for name in classes)
@@ -76,7 +77,9 @@ def assert_books(tables: Tables) -> None:
         {(row["server"], row["rule"]) for row in rejected}
     )
     extracted = tables.by_url(names.EXTRACTED).values()
-    assert counts["followed"] == counts["links_in_sum"] == sum(row["links_in"] for row in extracted)
+    links_in = sum(row["links_in"] for row in extracted)
+    assert counts["followed"] - counts["followed_again"] == counts["links_in_sum"] == links_in
+    assert counts["mentions_sum"] == sum(row["mentions"] for row in extracted) <= links_in
     assert counts["extracted_rows"] == len(extracted)
     links = tables.rows(names.LINKS)
     assert counts["links_rows"] == len(links) and counts["followed"] == sum(row["followed"] for row in links)

@@ -99,6 +99,25 @@ def test_a_revisit_is_an_answer_without_a_page(tmp_path):
     assert set(tables.by_url(names.EXTRACTED)) == {SITE + "/d"} and tables.counts["pages_parsed"] == 1
 
 
+def test_revisits_count_for_their_server_as_any_answer_does(tmp_path):
+    file = revisited(WarcFile(), HOME, http(b"", 304), NOT_MODIFIED)
+    revisited(file, SITE + "/b", http(b""), IDENTICAL_PAYLOAD)
+    file.no_answer(SITE + "/c", REFUSED, "robots")
+    known = {SITE: {"requests": 2, "mean_ms": 90, "failures": 3}}
+    listed = dict.fromkeys((HOME, SITE + "/b", SITE + "/c"), 0)
+    tables = Cycle(tmp_path / "crawl", listed, file, known=known, counted=frozenset(listed)).extract()
+    assert_books(tables)
+    server = tables.servers()[SITE]
+    assert (server["requests"], server["mean_ms"], server["failures"]) == (4, 60, 0)
+    metadata = tables.by_url(names.METADATA)
+    assert {url: (row["revisit"], row["parsed"], row["trouble"]) for url, row in metadata.items()} == dict.fromkeys(
+        (HOME, SITE + "/b"), (True, False, "")
+    )
+    refused = tables.by_url(names.COLLECTED)[SITE + "/c"]
+    assert (refused["outcome"], refused["reason"]) == (REFUSED, "robots")
+    assert tables.counts["link_occurrences"] == tables.counts["followed_again"] == 0
+
+
 def test_check_and_show_know_revisits(tmp_path):
     file = revisited(WarcFile(), HOME, http(b"", 304), NOT_MODIFIED)
     cycle = Cycle(tmp_path / "crawl", {HOME: 0}, file)

@@ -19,7 +19,7 @@ from stages.fetcher.repository import About, Repository, mark_name
 from stages.fetcher.resume import list_page_files, read_history, read_marks
 from stages.fetcher.revisit import Revisit
 from storage.errors import Damaged
-from storage.publish import encode_json
+from storage.publish import FORMAT, encode_json
 
 NOW_MS = 1_800_000_000_000
 URL = "http://one.test/page"
@@ -35,10 +35,18 @@ def exchanged(
     trouble: str = "",
     robots_for: str = "",
     bodies: Bodies | None = None,
+    conditions: tuple[str, ...] = ("If-None-Match: x",),
 ) -> Exchange:
     """An exchange that has ended."""
     origin = Origin(server_of(url), "192.0.2.1", "Coletor/1")
-    exchange = Exchange(origin, url, Limits(1 << 16, 1 << 30), bodies or Bodies(Path(), 1 << 30), robots_for=robots_for)
+    exchange = Exchange(
+        origin,
+        url,
+        Limits(1 << 16, 1 << 30),
+        bodies or Bodies(Path(), 1 << 30),
+        robots_for=robots_for,
+        conditions=conditions,
+    )
     for line in (f"HTTP/1.1 {status} Word", "Content-Type: text/html", *headers, ""):
         exchange.take_header(line.encode() + b"\r\n")
     exchange.take_body(body)
@@ -145,6 +153,8 @@ def test_a_revisit_of_what_is_hardly_known_claims_no_more(tmp_path):
         (exchanged(URL, b"same", 301, "Location: /moved"), {}),
         (exchanged(body=b"same", trouble="timeout_total"), {}),
         (exchanged(status=304), {"earlier": None}),
+        (exchanged(status=304, body=b"", conditions=()), {}),
+        (exchanged(body=b"", status=404), {"earlier": Revisit("", "", warc.sha1_digest(b""), 1)}),
     ],
 )
 def test_what_is_no_revisit(tmp_path, exchange, options):
@@ -252,7 +262,7 @@ def test_the_marks_of_all_writers_count_on_resume(tmp_path):
 
 def test_a_number_that_a_mark_names_is_not_given_out_again(tmp_path):
     (tmp_path / names.PAGES).mkdir()
-    (tmp_path / mark_name(2)).write_bytes(encode_json({"format": 4, "files": {"00002": 10, "00004": 20}}))
+    (tmp_path / mark_name(2)).write_bytes(encode_json({"format": FORMAT, "files": {"00002": 10, "00004": 20}}))
     assert read_marks(tmp_path) == {2: 10, 4: 20} and read_history(tmp_path).next_number == 5
 
 
