@@ -41,8 +41,8 @@ ABOUT = {
     "verifier": "The merge, rules about whole servers ([table](scope.md#rules-about-a-whole-server)), when to give up.",
     "supervisor": "How stages are run.",
     "priority": "Rules for some URLs, on top of the policy\n"
-    "([ordering](ordering.md#priority-some-urls-sooner-or-later)). Each is a table of its own, at most 255; the first one\n"
-    "that a URL falls under counts. It has a `surt` or a `pattern`.",
+    "([ordering](ordering.md#priority-some-urls-sooner-or-later)). Each is a table of its own, at most 255; the first\n"
+    "one that a URL falls under counts. It has a `surt` or a `pattern`.",
     "budget": "Likewise: how many URLs are kept of those that fall under a rule"
     " ([budgets](ordering.md#fair-lists-and-budgets)).",
 }
