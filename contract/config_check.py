@@ -14,6 +14,7 @@ from contract.surt import parse_surt
 from contract.url import NotCanonical, host_named
 
 Value = TypeVar("Value")
+REPLACED = {"order": "scheduler.policy", "prescheduled_by": "scheduler.policy"}  # keys of earlier versions
 SURTS, PATTERNS = "SURT prefixes, as in 'br,ufmg,' or 'br,ufmg,www)/ensino'", "regular expressions"
 
 
@@ -21,7 +22,7 @@ def from_tables(tables: Mapping[str, Any], source: str) -> Config:
     """`source` says in messages where the tables come from."""
     for name in tables:
         if name not in SECTIONS and name not in RULES:
-            meant = suggest(name, [*SECTIONS, *NAMES]) or f"; expected one of {', '.join(SECTIONS)}"
+            meant = suggest(name, [*SECTIONS, *NAMES]) or f"; expected one of {', '.join([*SECTIONS, *RULES])}"
             raise BadConfiguration(f"{source}: [{name}] is no section{meant}")
     parts: dict[str, Any] = {
         **{name: read_section(kind, tables.get(name, {}), f"{source}: [{name}]") for name, kind in SECTIONS.items()},
@@ -49,12 +50,16 @@ def read_section(kind: type[Any], table: Any, where: str) -> Any:
 def read_rules(kind: type[Any], tables: Any, where: str) -> tuple[Any, ...]:
     if not isinstance(tables, (list, tuple)) or len(tables) > RULES_MAX:
         raise BadConfiguration(f"{where}: expected at most {RULES_MAX} tables under this name, found {tables!r:.100}")
-    return tuple(read_section(kind, table, f"{where}, rule {number}:") for number, table in enumerate(tables, 1))
+    return tuple(read_section(kind, table, f"{where}, rule {number}") for number, table in enumerate(tables, 1))
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
     """The end of a message: the nearest known name, or nothing. A key of another section is found by its last part."""
-    by_end = {text.rpartition(".")[2]: text for text in known}
+    if name in REPLACED:
+        return f"; it was replaced by {REPLACED[name]}"
+    by_end: dict[str, str] = {}
+    for text in known:  # of two keys of one name the first counts
+        by_end.setdefault(text.rpartition(".")[2], text)
     near = get_close_matches(name.rpartition(".")[2], by_end, n=1)
     return f"; did you mean {by_end[near[0]]}?" if near else ""
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from contract.config import NAMES, PATHS, Config
+from contract.config import NAMES, PATHS, RULES, Config
 from contract.config_check import from_tables, suggest
 from contract.errors import BadConfiguration, Usage
 
@@ -100,6 +100,8 @@ def anchor_paths(tables: dict[str, Any], folder: Path) -> None:
 def apply_override(tables: dict[str, Any], text: str) -> None:
     name, equals, value = text.partition("=")
     section, dot, key = name.strip().partition(".")
+    if section in RULES:
+        raise Usage(f"--set {text}: rules are tables of their own: write [[{section}]] into a file for --config")
     if not (equals and dot):
         meant = suggest(name.strip(), NAMES) or "; as in --set fetcher.delay_s=2.5"
         raise Usage(f"--set {text}: expected section.key=value{meant}")

@@ -1,12 +1,16 @@
-"""Golden files: a small crawl folder as version 4 wrote it, what bin/show prints of it, and ways to break it."""
+"""Golden files: a small crawl folder as version 5 wrote it, what bin/show prints of it, and ways to break it."""
 
+import json
 from pathlib import Path
 
 from contract import names
 
 GOLDEN = Path(__file__).resolve().parent / "crawl"
 SUFFIX_LIST = "// a short list, so that the golden crawl stays small\ntest\nbr\ncom.br\ncom\norg\n"
-LAST = 4  # the last cycle
+REVISITED = "revisited.test"  # the host whose pages are asked again
+LAST = max((int(path.name) for path in (GOLDEN / names.CYCLES).glob("*")), default=0)  # it lists a revisit
+PLAN = GOLDEN / names.cycle(LAST) / names.PLAN
+BLOCK = json.loads(PLAN.read_bytes())["block"] if PLAN.exists() else 0  # none while make.py makes the crawl anew
 SHOWN = [
     names.LOG,
     names.CRAWL_FILE,
@@ -20,8 +24,8 @@ SHOWN = [
     f"{names.cycle(LAST)}/{names.EXTRACTOR}/{names.LINKS}",
     f"{names.cycle(LAST)}/{names.VERIFIER}/{names.REPORT}",
     f"{names.cycle(0)}/{names.VERIFIER}/{names.AUX}",
-    names.generation(1, LAST),
-    f"{names.generation(1, LAST)}/servers.parquet",
+    names.generation(BLOCK, LAST),
+    f"{names.generation(BLOCK, LAST)}/servers.parquet",
     f"{names.TEXT}/{names.segment(LAST)}",
 ]
 

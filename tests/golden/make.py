@@ -1,6 +1,8 @@
-"""Makes the golden crawl anew, after a format has changed on purpose: python -m tests.golden.make
+"""Makes the golden crawl anew, after a format has changed on purpose: .venv/bin/python -m tests.golden.make
 
-A few cycles of a small synthetic web. The folder is committed; tests read it with today's programs and make it again.
+A few cycles of a small synthetic web, and more until the three pages of revisited_pages.py were asked again: a rule of
+[[priority]] has an interval of a second for them. The last cycle lists one of them. The folder is committed; tests read
+it with today's programs and make it again.
 """
 
 import json
@@ -11,22 +13,35 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from contract import config_file as configuration
 from contract import names
 from contract.crawl_folder import create
 from supervise.demo import SETTINGS
 from supervise.seed import leave
-from tests.golden import GOLDEN, SHOWN, SUFFIX_LIST, shown_name
+from tests.golden import GOLDEN, REVISITED, SUFFIX_LIST
+from tests.golden.revisited_pages import ADDRESS, served
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-CYCLES = 3
+CYCLES, CYCLES_MAX, WAIT_MAX_H = 3, 20, 0.002
+PAGES = {"same", "body", "changed"}
+RULES = f"""
+[revisit]
+policy = "uniform"
+
+[[priority]]
+pattern = '^http://{REVISITED}:'
+weight = 2.0
+interval_s = 1.0
+"""
 
 
 def main() -> None:
     state = (
         Path(tempfile.gettempdir()) / "coletor-golden"
     )  # its name is in the plans and the configuration, so it is the same every time
-    with state_folder(state):
+    with state_folder(state), served() as port:
         web = subprocess.Popen(
             [
                 sys.executable,
@@ -53,10 +68,18 @@ def main() -> None:
         GOLDEN.mkdir()
         (GOLDEN / "public_suffix_list.dat").write_text(SUFFIX_LIST)
         (GOLDEN / "log").mkdir()
-        (state / "pipeline.toml").write_text(SETTINGS.format(hosts="hosts"))
+        (state / "pipeline.toml").write_text(SETTINGS.format(hosts="hosts") + RULES)
+        with open(state / "hosts", "a") as hosts:
+            hosts.write(f"{ADDRESS} {REVISITED}\n")
         create(GOLDEN, 2, hash_seed=17, config=configuration.load(state / "pipeline.toml"))
-        leave(GOLDEN, json.loads((state / "ready.json").read_bytes())["seeds"])
-        subprocess.run([ROOT / "bin/crawl", "--crawl", GOLDEN, "--cycles", str(CYCLES)], check=True)
+        seeds = json.loads((state / "ready.json").read_bytes())["seeds"]
+        leave(GOLDEN, [*seeds, *(f"http://{REVISITED}:{port}/{name}" for name in ("", *PAGES))])
+        crawl_cycles(CYCLES)
+        for _ in range(CYCLES_MAX):
+            if PAGES - read_revisits():
+                crawl_cycles(1)
+        if PAGES - read_revisits():
+            sys.exit(f"expected revisits of {sorted(PAGES)} within {CYCLES_MAX} cycles, found {read_revisits()}")
         web.stdin.close()
         web.wait()
     for name in (names.LOCK, names.LIVE, names.MESSAGES, names.LOG_SUMMARY, names.SLOTS):  # of a run, not of the crawl
@@ -65,15 +88,25 @@ def main() -> None:
     write_shown()
 
 
+def crawl_cycles(cycles: int) -> None:
+    """One cycle in flight, so that the numbers of cycles follow the order of commits."""
+    limits = ["--cycles", str(cycles), "--max-hours", str(WAIT_MAX_H), "--set", "supervisor.cycles_in_flight=1"]
+    subprocess.run([ROOT / "bin/crawl", "--crawl", GOLDEN, *limits], check=True)
+
+
+def read_revisits() -> set[str]:
+    """The last path segments of the pages that lists have asked again."""
+    listed = [
+        row
+        for path in sorted(GOLDEN.glob(f"{names.CYCLES}/*/{names.SCHEDULER}/{names.URL_LIST}"))
+        for row in pq.read_table(path, columns=["url", "revisit"]).to_pylist()
+    ]
+    return {row["url"].rpartition("/")[2] for row in listed if row["revisit"]}
+
+
 def write_shown() -> None:
-    folder = GOLDEN.parent / "shown"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    for path in SHOWN:
-        shown = subprocess.run(
-            [ROOT / "bin/show", "--crawl", GOLDEN, path, "--json", "--limit", "5"], check=True, capture_output=True
-        )
-        (folder / shown_name(path)).write_bytes(shown.stdout)
+    """In a process of its own: SHOWN depends on the last cycle, which this one read before it made the crawl."""
+    subprocess.run([sys.executable, "-P", "-m", "tests.golden.shown"], check=True, cwd=ROOT)
 
 
 @contextmanager

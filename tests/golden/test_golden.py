@@ -1,14 +1,15 @@
-"""Today's programs read what version 4 wrote, write the same bytes again, and name what is broken."""
+"""Today's programs read what version 5 wrote, write the same bytes again, and name what is broken."""
 
 import shutil
 import subprocess
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from contract import names
 from storage.publish import describe, encode_json, read_json
-from tests.golden import GOLDEN, LAST, SHOWN, shown_name
+from tests.golden import BLOCK, GOLDEN, LAST, REVISITED, SHOWN, shown_name
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -55,6 +56,22 @@ def test_the_verifier_writes_the_same_bytes_again(crawl, tmp_path):
         assert (GOLDEN / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
 
 
+def test_the_golden_crawl_has_a_rule_and_visits_of_each_kind(crawl):
+    """A first visit, a 304, an identical body, and a change."""
+    tables = [
+        pq.read_table(path, columns=["url", "revisit", "content_digest"]).to_pylist()
+        for path in sorted(crawl.glob(f"{names.CYCLES}/*/{names.EXTRACTOR}/{names.METADATA}"))
+    ]
+    visits: dict = {}
+    for row in (row for table in tables for row in table if row["url"].startswith(f"http://{REVISITED}")):
+        visits.setdefault(row["url"].rpartition("/")[2], []).append((row["revisit"], row["content_digest"]))
+    assert {name for name, seen in visits.items() if any(is_revisit for is_revisit, _ in seen[1:])} >= {"same", "body"}
+    assert len({digest for _, digest in visits["changed"]}) == len(visits["changed"]) > 1
+    listed = pq.read_table(crawl / CYCLE / names.SCHEDULER / names.URL_LIST).to_pylist()
+    assert any(row["revisit"] and row["counted"] for row in listed)
+    assert "[[priority]]" in (crawl / names.CONFIGURATION).read_text()
+
+
 def cut(content: bytes) -> bytes:
     return content[: -len(content) // 10]
 
@@ -69,11 +86,11 @@ def empty(content: bytes) -> bytes:
 
 
 def renumber(content: bytes) -> bytes:
-    return content.replace(b'"format": 4', b'"format": 5')
+    return content.replace(b'"format": 5', b'"format": 6')
 
 
 CYCLE = names.cycle(LAST)
-GENERATION = names.generation(1, LAST)
+GENERATION = names.generation(BLOCK, LAST)
 BROKEN = [
     (f"{CYCLE}/{names.SCHEDULER}/{names.URL_LIST}", cut),
     (f"{CYCLE}/{names.SCHEDULER}/{names.SERVERS}", flip),
@@ -112,7 +129,7 @@ def test_each_kind_of_damage_is_named(crawl, name, breaking):
     assert checked.returncode == 65 and "Traceback" not in told, told
     assert Path(name).name in told, told
     if breaking is renumber:
-        assert "format version 5, this program reads version 4" in told
+        assert "format version 6, this program reads version 5" in told
 
 
 def test_a_record_of_another_url_is_found(crawl):

@@ -8,6 +8,7 @@ from dataclasses import Field, fields
 from pathlib import Path
 
 from contract import config
+from contract.crawl_config import encode_value
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs/configuration.md"
@@ -24,11 +25,14 @@ and from the program, by `.venv/bin/python -m tests.shape.configuration_page`. A
 - `bin/seed` stores the configuration in the crawl folder. `--config FILE` replaces it, `--set section.key=value` holds
   for one run ([operations](operations.md#the-configuration-of-a-crawl)).
 - Lists on the command line are TOML: `--set 'scope.accept_suffixes=["br"]'`.
-- A path (`hosts_file`) is relative to the file that holds it; one given by `--set` is relative to the working folder.
+- Rules (`[[priority]]`, `[[budget]]`) stand in a file; `--set` cannot give them.
+- A path (`hosts_file`, `ranks_file`) is relative to the file that holds it; one given by `--set` is relative to the
+  working folder.
 """
 ABOUT = {
     "blocks": "Blocks and how they grow ([architecture](../ARCHITECTURE.md)). `first` counts only for a new crawl.",
-    "scheduler": "What goes into a list.",
+    "scheduler": "What goes into a list, and in which order ([ordering](ordering.md)).",
+    "revisit": "When collected pages are asked again ([coming back](ordering.md#coming-back)).",
     "fetcher": "How servers are asked. Set `contact` before the first cycle.",
     "extractor": "What is read of a page ([bounds](scope.md#what-is-read-of-a-page)), and which kinds of links\n"
     "([table](formats.md#ligacoesparquet)) are followed.",
@@ -36,6 +40,11 @@ ABOUT = {
     "scope": "Which URLs the crawl wants. [scope.md](scope.md#scope-rules-what-is-wanted) says how to tune each rule.",
     "verifier": "The merge, rules about whole servers ([table](scope.md#rules-about-a-whole-server)), when to give up.",
     "supervisor": "How stages are run.",
+    "priority": "Rules for some URLs, on top of the policy\n"
+    "([ordering](ordering.md#priority-some-urls-sooner-or-later)). Each is a table of its own, at most 255; the first\n"
+    "one that a URL falls under counts. It has a `surt` or a `pattern`.",
+    "budget": "Likewise: how many URLs are kept of those that fall under a rule"
+    " ([budgets](ordering.md#fair-lists-and-budgets)).",
 }
 COLUMNS = "| key | default | allowed values | meaning |\n| --- | --- | --- | --- |\n"
 
@@ -45,8 +54,11 @@ def read_pipeline_toml() -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     section = name = ""
     for line in (ROOT / "pipeline.toml").read_text().splitlines():
-        if head := re.fullmatch(r"\[(\w+)\]", line):
+        rule = section in config.RULES and line.removeprefix("# ")
+        if head := re.fullmatch(r"(?:# )?\[{1,2}(\w+)\]{1,2}(?: +# .*)?", line):
             section = head[1]
+        elif rule and (key := re.fullmatch(r"(\w+) = (.*?)(?: +# (.*))?", rule)):
+            found.setdefault(f"{section}.{key[1]}", ("", key[3] or ""))
         elif key := re.fullmatch(r"(\w+) = (.*?) +# (.*)", line):
             name = f"{section}.{key[1]}"
             found[name] = ("" if key[2] == "[" else key[2], key[3])
@@ -67,13 +79,16 @@ def describe_allowed(part: Field) -> str:
 def make_page() -> str:
     keys = read_pipeline_toml()
     sections = []
-    for section, kind in config.SECTIONS.items():
+    for section, kind in {**config.SECTIONS, **config.RULES}.items():
         rows = []
         for part in fields(kind):
             default, comment = keys[f"{section}.{part.name}"]
+            if section in config.RULES:  # pipeline.toml has an example of each instead of its default
+                default = encode_value(part.default)
             shown = f"`{default}`" if default else "a list, see pipeline.toml"
             rows.append(f"| `{part.name}` | {shown} | {describe_allowed(part)} | {comment} |\n")
-        sections.append(f"## [{section}]\n{ABOUT[section]}\n\n{COLUMNS}{''.join(rows)}")
+        title = f"[[{section}]]" if section in config.RULES else f"[{section}]"
+        sections.append(f"## {title}\n{ABOUT[section]}\n\n{COLUMNS}{''.join(rows)}")
     return "\n".join([HEAD, *sections])
 
 

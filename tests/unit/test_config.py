@@ -53,12 +53,98 @@ def test_overrides(tmp_path):
             "[fetcher]\ndelay_s = 30\ncycle_max_s = 20",
             "fetcher.delay_s = 30.0 must not be above fetcher.cycle_max_s = 20.0",
         ),
+        ("[xyzzy]\ndelay_s = 3", "revisit, fetcher, extractor, url, scope, verifier, supervisor, priority, budget"),
     ],
 )
 def test_mistakes_name_the_key(tmp_path, text, words):
     with pytest.raises(BadConfiguration) as caught:
         load(tmp_path, text)
     assert words in str(caught.value) and caught.value.exit_code == 78
+
+
+RULE = "[[priority]]\nsurt = 'br,'\n"
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("[scheduler]\npolicy = 'in-link'", "[scheduler] policy: 'in-link' is no policy; did you mean in-links?"),
+        ("[scheduler]\npolicy = 'newdomains'", "did you mean new-domains?"),
+        ("[scheduler]\npolicy = 'xyzzy'", "'xyzzy' is no policy; expected one of fifo, breadth-first, shortest-path"),
+        ("[scheduler]\npolicy = ''", "[scheduler] policy: expected the name of a policy, found ''"),
+        ("[scheduler]\npolicy = 'FIFO'", "expected the name of a policy, found 'FIFO'"),
+        ("[scheduler]\npolicy = 'pagerank'", "scheduler.ranks_file: expected a file of ranks for the policy pagerank"),
+        ("[scheduler]\norder = 'cash'", "[scheduler] order: no such key; it was replaced by scheduler.policy"),
+        ("[verifier]\nprescheduled_by = 'depth'", "no such key; it was replaced by scheduler.policy"),
+        ("policy = 'fifo'", "[policy] is no section; did you mean scheduler.policy?"),
+        ("[scheduler]\nslow_share = 1.5", "[scheduler] slow_share: expected 0 to 1, found 1.5"),
+        ("[scheduler]\nseed = -1", "[scheduler] seed: expected 0 to"),
+        ("[scheduler]\nbonus_patterns = ['[']", "[scheduler] bonus_patterns: expected regular expressions, found '['"),
+        ("[scheduler]\npenalty_patterns = ['a)|(b']", "penalty_patterns: expected regular expressions, found 'a)|(b'"),
+        ("[scheduler]\npenalty_patterns = ['(?=x)']", "invalid perl operator"),
+        ("[revisit]\npolicy = 'optimum'", "[revisit] policy: expected one of ('none', 'uniform', 'proportional', 'opt"),
+        ("[revisit]\nshorten = 0", "[revisit] shorten: expected 0.01 to 1, found 0"),
+        ("[revisit]\nlengthen = 0.5", "[revisit] lengthen: expected 1 to 100"),
+        ("[revisit]\nshare_max = nan", "[revisit] share_max: expected a number, found nan"),
+        (
+            "[revisit]\ninterval_s = 3600",
+            "revisit.interval_min_s = 86400.0 must not be above revisit.interval_s = 3600",
+        ),
+        ("[revisit]\ninterval_max_s = 90000", "revisit.interval_s = 604800.0 must not be above revisit.interval_max_s"),
+        (
+            "[[priority]]\n",
+            "[[priority]], rule 1: expected either a surt or a pattern, found \"surt '' and pattern ''\"",
+        ),
+        (f"{RULE}pattern = 'x'\n", "[[priority]], rule 1: expected either a surt or a pattern, found"),
+        (f"{RULE}{RULE}wieght = 2\n", "[[priority]], rule 2 wieght: no such key; did you mean weight?"),
+        (f"{RULE}weight = 0\n", "[[priority]], rule 1 weight: expected 0.001 to 1000, found 0"),
+        (f"{RULE}weight = nan\n", "[[priority]], rule 1 weight: expected a number, found nan"),
+        (f"{RULE}interval_s = 60\n", "[[priority]], rule 1: interval_s = 60 needs revisits, found [revisit] policy"),
+        ("[[priority]]\nsurt = 'http://www.ufmg.br/'\n", "[[priority]], rule 1: surt: expected SURT prefixes, as in"),
+        ("[[priority]]\npattern = '['\n", "[[priority]], rule 1: pattern: expected regular expressions, found '['"),
+        ("[priority]\nsurt = 'br,'\n", "[[priority]]: expected at most 255 tables under this name, found {'surt': 'b"),
+        ("priority = 'br,'\n", "[[priority]]: expected at most 255 tables under this name, found 'br,'"),
+        ("priority = ['br,']\n", "[[priority]], rule 1: expected a table, found 'br,'"),
+        (RULE * 256, "[[priority]]: expected at most 255 tables under this name"),
+        ("[[priorities]]\nsurt = 'br,'\n", "[priorities] is no section; did you mean priority?"),
+        ("[[budget]]\nsurt = 'br,'\nurls = -1\n", "[[budget]], rule 1 urls: expected 0 to"),
+        ("[[budget]]\nurls = 5\n", "[[budget]], rule 1: expected either a surt or a pattern"),
+    ],
+)
+def test_mistakes_in_policies_and_rules_name_what_was_expected(tmp_path, text, words):
+    with pytest.raises(BadConfiguration) as caught:
+        load(tmp_path, text)
+    assert words in str(caught.value) and caught.value.exit_code == 78, str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_rules_of_a_file(tmp_path):
+    text = f"{RULE}weight = 2\ninterval_s = 60\n[[priority]]\npattern = 'x'\n[[budget]]\nsurt = 'br,'\nurls = 5\n"
+    read = load(tmp_path, text, ["revisit.policy=uniform"])
+    assert read.priority == (config.Priority(surt="br,", weight=2.0, interval_s=60.0), config.Priority(pattern="x"))
+    assert read.budget == (config.Budget(surt="br,", urls=5),)
+    assert len(load(tmp_path, RULE * 255).priority) == 255
+    with pytest.raises(BadConfiguration, match="interval_s = 60 needs revisits"):
+        load(tmp_path, text, ["revisit.policy=none"])
+
+
+@pytest.mark.parametrize("override", ["priority=[]", "priority.weight=2", "budget.urls=3", 'priority=[{surt = "br,"}]'])
+def test_rules_are_no_part_of_set(tmp_path, override):
+    with pytest.raises(Usage, match=r"rules are tables of their own: write \[\[\w+\]\] into a file for --config"):
+        load(tmp_path, RULE, [override])
+
+
+def test_a_policy_of_set(tmp_path):
+    assert load(tmp_path, "", ["scheduler.policy=new-domains"]).scheduler.policy == "new-domains"
+    with pytest.raises(BadConfiguration, match="with --set: .* did you mean spread?"):
+        load(tmp_path, "", ["scheduler.policy=spraed"])
+    assert load(tmp_path, "", ["scheduler.policy=pagerank", "scheduler.ranks_file=/r"]).scheduler.ranks_file == "/r"
+
+
+def test_patterns_that_are_too_large_together(tmp_path):
+    patterns = ", ".join(rf"'{number}\pL{{200}}'" for number in range(400))
+    with pytest.raises(BadConfiguration, match=r"\[scheduler\] bonus_patterns: expected fewer or shorter regular"):
+        load(tmp_path, f"[scheduler]\nbonus_patterns = [{patterns}]")
 
 
 def test_a_missing_file_and_a_malformed_override(tmp_path):
