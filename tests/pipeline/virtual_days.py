@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from argparse import Namespace
+from datetime import datetime
 from pathlib import Path
 
 from contract import config_file, names
@@ -46,6 +47,11 @@ class VirtualCrawl:
 
     def moment_ms(self, step: int) -> int:
         return START_MS + step * self.step_ms
+
+    def moment_of(self, date: str) -> int:
+        """The moment of the step in which something happened; `date` as WARC records have it."""
+        passed_ms = datetime.fromisoformat(date).timestamp() * 1000 - START_MS
+        return self.moment_ms(int(passed_ms // self.step_ms))
 
     def start(self, steps: int) -> subprocess.Popen:
         """So many more steps, in the background."""
