@@ -1,4 +1,4 @@
-"""Every policy crawls the same web to the same final set, killed in the middle; stages that run again write the same."""
+"""Every policy, killed in the middle, crawls a web to the same final set; stages that run again write the same bytes."""
 
 import random
 from collections import defaultdict
