@@ -24,6 +24,7 @@ from supervise.seed import leave
 from supervise.session import Session
 from synthweb import ChangingWeb, set_clock
 from synthweb.changing import START_MS
+from synthweb.record import replace_text
 from tests.pipeline.judge import ROOT, run
 
 CLOCK = "clock"
@@ -58,6 +59,7 @@ class VirtualCrawl:
         first, self.steps = self.steps, self.steps + steps
         clock = self._folder / CLOCK
         write_offset(clock, self.moment_ms(first), time.time() - time.monotonic())
+        replace_text(clock.with_suffix(".step"), str(first))
         environment = {
             **os.environ,
             "LD_PRELOAD": self._library,
@@ -106,9 +108,7 @@ class VirtualCrawl:
 
 def write_offset(clock: Path, moment_ms: int, ahead_s: float) -> None:
     """Sets the clock of libfaketime: how far it is ahead. `ahead_s`: the real clock less the monotonic one."""
-    aside = clock.with_suffix(".new")
-    aside.write_text(f"{moment_ms / 1000 - (time.monotonic() + ahead_s):+.3f}\n")
-    aside.replace(clock)
+    replace_text(clock, f"{moment_ms / 1000 - (time.monotonic() + ahead_s):+.3f}\n")
 
 
 def main() -> int:
@@ -120,7 +120,7 @@ def main() -> int:
         moment_ms = START_MS + step * step_ms
         set_clock(state, moment_ms)
         write_offset(clock, moment_ms, ahead_s)
-        clock.with_suffix(".step").write_text(str(step))
+        replace_text(clock.with_suffix(".step"), str(step))
 
     async def live(ring: Ring) -> str:
         for step in range(first, first + steps):
