@@ -17,6 +17,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from synthweb import ChangingWeb
 from tests.sampling import SEEDS, left_to_long_run, names_tests, sampling
 
 READY_WITHIN_S = 300  # reached only where it hangs
@@ -97,15 +98,21 @@ def pytest_terminal_summary(terminalreporter, config):
 def serve_web(folder: Path, seed: int, servers: int) -> Iterator[tuple[Path, int]]:
     """Serves a synthetic web of a seed and size until the block ends; gives its state folder and port."""
     state = folder / f"web-{seed}-{servers}"
+    with serve_words(state, "serve", "--seed", str(seed), "--servers", str(servers)) as port:
+        yield state, port
+
+
+@contextmanager
+def serve_words(state: Path, *words: str) -> Iterator[int]:
+    """Runs `python -m synthweb` with these words until the block ends; gives its port."""
     state.mkdir()
-    command = [sys.executable, "-P", "-m", "synthweb", "serve", "--seed", str(seed), "--servers", str(servers)]
-    command += ["--port", "0", "--state", str(state), "--until-eof"]
+    command = [sys.executable, "-P", "-m", "synthweb", *words, "--port", "0", "--state", str(state), "--until-eof"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + READY_WITHIN_S
         while not (state / "ready.json").exists():
             assert process.poll() is None and time.monotonic() < deadline, "the web did not start"
             threading.Event().wait(0.01)
-        yield state, json.loads((state / "ready.json").read_bytes())["port"]
+        yield json.loads((state / "ready.json").read_bytes())["port"]
         process.stdin.close()
 
 
@@ -114,6 +121,33 @@ def synthetic_web(tmp_path):
     """A function that serves a web of a seed and size for this test alone; it gives its state folder and port."""
     with ExitStack() as webs:
         yield lambda seed, servers: webs.enter_context(serve_web(tmp_path, seed, servers))
+
+
+@pytest.fixture(scope="module")
+def changing_webs(tmp_path_factory):
+    """A function that serves a changing web of a seed and size, each time another one.
+
+    It gives its state folder and the web.
+    """
+
+    with ExitStack() as webs:
+
+        def serve(seed: int, servers: int, pages: int) -> tuple[Path, ChangingWeb]:
+            state = tmp_path_factory.mktemp("changing") / "web"
+            words = ("changing", "--seed", seed, "--servers", servers, "--pages", pages)
+            port = webs.enter_context(serve_words(state, *map(str, words)))
+            return state, ChangingWeb(seed, servers, pages, port)
+
+        yield serve
+
+
+@pytest.fixture(scope="session")
+def libfaketime() -> str:
+    """The library that sets the clock of a process."""
+    found = sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
+    if not found:
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("faketime is not installed")
+    return str(found[0])
 
 
 @pytest.fixture(scope="session")

@@ -29,9 +29,18 @@ SUPERVISOR, WARM, STAGE, WORKER = "supervisor", "warm process", "stage", "extrac
 
 
 class Struck:
-    def __init__(self, folder: Path, state: Path, port: int, crawl: Path | None = None, blocks: int = BLOCKS):
+    def __init__(
+        self,
+        folder: Path,
+        state: Path,
+        port: int,
+        crawl: Path | None = None,
+        blocks: int = BLOCKS,
+        servers: int = WEB_SERVERS,
+        more_keys: tuple[str, ...] = (),
+    ):
         self.path, self.state, self.port = crawl or folder / "crawl", state, port
-        self.web = Web(WEB_SEED, WEB_SERVERS, port)
+        self.web = Web(WEB_SEED, servers, port)
         self.errors = folder / "stderr"
         settings = folder / "pipeline.toml"
         settings.write_text(SETTINGS.format(hosts=state / "hosts"))
@@ -41,6 +50,7 @@ class Struck:
             f"fetcher.transfers_max={TRANSFERS_MAX}",
             "supervisor.retry_wait_s=0.01",
             "extractor.workers=1",
+            *more_keys,
         ]
         self.config = config_file.load(settings, set_keys)
         create(self.path, blocks, HASH_SEED, config=self.config)

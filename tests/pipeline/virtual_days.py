@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from argparse import Namespace
+from datetime import datetime
 from pathlib import Path
 
 from contract import config_file, names
@@ -23,6 +24,7 @@ from supervise.seed import leave
 from supervise.session import Session
 from synthweb import ChangingWeb, set_clock
 from synthweb.changing import START_MS
+from synthweb.record import replace_text
 from tests.pipeline.judge import ROOT, run
 
 CLOCK = "clock"
@@ -47,11 +49,17 @@ class VirtualCrawl:
     def moment_ms(self, step: int) -> int:
         return START_MS + step * self.step_ms
 
+    def moment_of(self, date: str) -> int:
+        """The moment of the step in which something happened; `date` as WARC records have it."""
+        passed_ms = datetime.fromisoformat(date).timestamp() * 1000 - START_MS
+        return self.moment_ms(int(passed_ms // self.step_ms))
+
     def start(self, steps: int) -> subprocess.Popen:
         """So many more steps, in the background."""
         first, self.steps = self.steps, self.steps + steps
         clock = self._folder / CLOCK
         write_offset(clock, self.moment_ms(first), time.time() - time.monotonic())
+        replace_text(clock.with_suffix(".step"), str(first))
         environment = {
             **os.environ,
             "LD_PRELOAD": self._library,
@@ -100,9 +108,7 @@ class VirtualCrawl:
 
 def write_offset(clock: Path, moment_ms: int, ahead_s: float) -> None:
     """Sets the clock of libfaketime: how far it is ahead. `ahead_s`: the real clock less the monotonic one."""
-    aside = clock.with_suffix(".new")
-    aside.write_text(f"{moment_ms / 1000 - (time.monotonic() + ahead_s):+.3f}\n")
-    aside.replace(clock)
+    replace_text(clock, f"{moment_ms / 1000 - (time.monotonic() + ahead_s):+.3f}\n")
 
 
 def main() -> int:
@@ -114,7 +120,7 @@ def main() -> int:
         moment_ms = START_MS + step * step_ms
         set_clock(state, moment_ms)
         write_offset(clock, moment_ms, ahead_s)
-        clock.with_suffix(".step").write_text(str(step))
+        replace_text(clock.with_suffix(".step"), str(step))
 
     async def live(ring: Ring) -> str:
         for step in range(first, first + steps):
