@@ -18,6 +18,7 @@ from contract.crawl_folder import CrawlFolder, notes_of_damage
 from contract.errors import BadConfiguration
 from contract.generation import read_generation_manifest
 from contract.held import read_held
+from contract.journal_tail import Tail, read_tail
 from contract.log import KINDS, State
 from contract.log_summary import read_log
 from contract.plan import cycles_without_plan, open_cycles, read_plan
@@ -25,7 +26,7 @@ from contract.totals import Totals, read_totals
 from examine.damage_advice import Adviser
 from examine.problems import find_problems
 from examine.rates import estimate_end, list_work, measure_rates, share_busy_time
-from examine.run_files import Tail, read_live, read_tail
+from examine.run_files import read_live
 from storage.errors import Damaged, UnknownFormat
 from storage.publish import is_published, read_manifest
 from storage.unsynced_files import open_regular
