@@ -26,8 +26,8 @@ STAGE_FIGURES = ("cpu_s", "memory_peak_bytes", "read_bytes", "written_bytes", "p
 class Tail:
     """The newest lines of the journal, oldest first."""
 
-    stages: list[dict] = field(default_factory=list)
-    runs: list[dict] = field(default_factory=list)  # lines `begin` and `end`
+    stages: list[dict[str, Any]] = field(default_factory=list)
+    runs: list[dict[str, Any]] = field(default_factory=list)  # lines `begin` and `end`
     since_ms: int | None = None  # the journal is known from this moment on; none where it is empty
     notes: list[str] = field(default_factory=list)
 
@@ -83,7 +83,7 @@ def take_lines(lines: list[bytes], tail: Tail) -> int:
     return ignored
 
 
-def check_stage(value: Any) -> dict:
+def check_stage(value: Any) -> dict[str, Any]:
     stage = {name: whole(value[name], least=-255) for name in STAGE_NUMBERS}
     if stage["end_ms"] < stage["begin_ms"]:
         stage["end_ms"] = stage["begin_ms"]  # the clock was set back meanwhile
@@ -91,7 +91,7 @@ def check_stage(value: Any) -> dict:
     return {**stage, **figures, "kind": text(value["kind"]), "stage": text(value["stage"]), "run": text(value["run"])}
 
 
-def check_run(value: Any) -> dict:
+def check_run(value: Any) -> dict[str, Any]:
     return {
         "event": text(value["event"]),
         "run": text(value["run"]),
@@ -109,11 +109,13 @@ def text(value: Any) -> str:
 
 
 def whole(value: Any, least: int = 0) -> int:
-    return bounded(value, (int,), least)
+    number: int = bounded(value, (int,), least)
+    return number
 
 
 def real(value: Any) -> float:
-    return bounded(value, (int, float), 0)
+    number: float = bounded(value, (int, float), 0)
+    return number
 
 
 def bounded(value: Any, kinds: tuple[type, ...], least: int) -> Any:

@@ -100,8 +100,8 @@ def _committed(plan: Plan, counts: dict) -> str:
     fetched = counts[names.FETCHER]
     return (
         f"cycle {plan.cycle} block {plan.block}/{plan.blocks}: {count(fetched['answered'], 'page')}, "
-        f"{describe_seen_again(merged)}{size(fetched['bytes'])}, {fetched['failed']:,} failed, {fetched['refused']:,} refused, "
-        f"{fetched['not_reached']:,} not reached; {count(merged['new'], 'new URL')}, "
+        f"{describe_seen_again(merged)}{size(fetched['bytes'])}, {fetched['failed']:,} failed, "
+        f"{fetched['refused']:,} refused, {fetched['not_reached']:,} not reached; {count(merged['new'], 'new URL')}, "
         f"{merged['waiting']:,} waiting in the block"
     )
 
@@ -128,8 +128,8 @@ def describe_seen_again(merged: dict) -> str:
 
 def _unprepared(plan: Plan) -> str:
     return (
-        f"cycle {plan.cycle} did not prepare block {plan.block} for the policy {plan.config.scheduler.policy}: the block "
-        "is listed by what it has, and the next run tries again; this is a defect, please report it"
+        f"cycle {plan.cycle} did not prepare block {plan.block} for the policy {plan.config.scheduler.policy}: the "
+        "block is listed by what it has, and the next run tries again; this is a defect, please report it"
     )
 
 
