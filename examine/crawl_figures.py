@@ -22,6 +22,7 @@ from contract.journal_tail import Tail, read_tail
 from contract.log import KINDS, State
 from contract.log_summary import read_log
 from contract.plan import cycles_without_plan, open_cycles, read_plan
+from contract.policy_files import advise_policy_file, lost_copy
 from contract.totals import Totals, read_totals
 from examine.damage_advice import Adviser
 from examine.problems import find_problems
@@ -243,9 +244,11 @@ def open_cycle(crawl: Path, cycle: int) -> dict:
 def configuration_problem(crawl: Path) -> str:
     """What is wrong with the crawl's configuration, and what to do; empty where it can be used."""
     try:
-        read_crawl_config(crawl)
+        config = read_crawl_config(crawl)
     except BadConfiguration as error:
         return str(error)
+    if lost := lost_copy(crawl, config):
+        return f"{lost}: expected the crawl's copy of a file, found none; {advise_policy_file(crawl)}"
     return ""
 
 
