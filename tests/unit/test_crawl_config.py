@@ -26,8 +26,8 @@ def test_every_key_is_written_and_read_again(tmp_path):
         Config(),
         fetcher=Fetcher(delay_s=0.1, hosts_file='/etc/h\x7f"\\\x00ost\N{GRINNING FACE}'),
         scope=Scope(accept_suffixes=("br",), reject_domains=tuple(f"d{number}.test" for number in range(500))),
-        priority=(Priority(surt="br,ufmg,", weight=2.5), Priority(pattern="/feed", interval_s=60.0)),
-        budget=(Budget(pattern=r"\\?", urls=7),),
+        priority=(Priority(surt="br,ufmg,", weight=2.5), Priority(pattern="/feed")),
+        budget=(Budget(pattern=r"\?", urls=7),),
     )
     write_crawl_config(tmp_path, config)
     assert read_crawl_config(tmp_path) == config
