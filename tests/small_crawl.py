@@ -39,6 +39,10 @@ class Page:
     status: int = 200
     message: str = ""
     trouble: str = ""
+    at_ms: int = NOW_MS  # when it was fetched
+    is_revisit: bool = False  # the record is one of an unchanged page: it has no links
+    is_parsed: bool = True  # its links were read
+    links_other_domains: int | None = None  # None: as many as `links` has
 
 
 class SmallCrawl:
@@ -92,21 +96,22 @@ class SmallCrawl:
         share = {
             row["url"]: row["cash_taken"] // len(set(pages[row["url"]].links))
             for row in listed
-            if row["url"] in pages and pages[row["url"]].links
+            if row["url"] in pages and pages[row["url"]].links and not row["counted"]
         }
-        found: dict[str, list[tuple[int, int]]] = {}
+        counted = {row["url"] for row in listed if row["counted"]}  # their links gave what they give already
+        found: dict[str, list[tuple[int, int, int, int]]] = {}
         for url, page in pages.items():
             for link in set(page.links):
-                found.setdefault(link, []).append((min(255, depth.get(url, 0) + 1), share.get(url, 0)))
-        extracted = [
-            {
-                **self.keyed(url),
-                "depth": min(found_at)[0],
-                "links_in": len(found_at),
-                "cash": sum(cash for _, cash in found_at),
-            }
-            for url, found_at in found.items()
-        ]
+                counts = url not in counted
+                is_mention = counts and self.domain(link) != self.domain(url)
+                found.setdefault(link, []).append(
+                    (min(255, depth.get(url, 0) + 1), counts, is_mention, counts and share.get(url, 0))
+                )
+        extracted = []
+        for url, found_at in found.items():
+            depths, links_in, mentions, cash = zip(*found_at)
+            sums = {"links_in": sum(links_in), "mentions": sum(mentions), "cash": sum(cash)}
+            extracted.append({**self.keyed(url), "depth": min(depths), **sums})
         collected = [
             {
                 **self.keyed(url),
@@ -115,7 +120,7 @@ class SmallCrawl:
                 "reason": page.reason,
                 "status": page.status,
                 "attempts": 1,
-                "fetched_at_ms": NOW_MS,
+                "fetched_at_ms": page.at_ms,
                 "foreign": url in foreign,
                 "cash_taken": share.get(url, 0) * len(set(page.links)),
             }
@@ -130,8 +135,15 @@ class SmallCrawl:
                 "content_digest": page.digest,
                 "status": page.status,
                 "trouble": page.trouble,
-                "parsed": True,
-                "fetched_at_ms": NOW_MS,
+                "parsed": page.is_parsed,
+                "revisit": page.is_revisit,
+                "fetched_at_ms": page.at_ms,
+                "links_own_domain": sum(self.domain(link) == self.domain(url) for link in set(page.links)),
+                "links_other_domains": (
+                    len({self.domain(link) for link in page.links} - {self.domain(url)})
+                    if page.links_other_domains is None
+                    else page.links_other_domains
+                ),
             }
             for url, page in pages.items()
             if page.outcome == ANSWERED
@@ -145,7 +157,7 @@ class SmallCrawl:
                 "reason": page.reason,
                 "message": page.message,
                 "address": "192.0.2.1",
-                "failed_at_ms": NOW_MS,
+                "failed_at_ms": page.at_ms,
                 "attempts": 1,
             }
             for url, page in pages.items()
@@ -166,6 +178,10 @@ class SmallCrawl:
                 write_table(folder / name, pa.Table.from_pylist(rows, schema=schema))
             write_table(folder / names.SERVERS, pa.Table.from_pylist(seen, schema=CYCLE_SERVERS))
             manifest |= {"counts": {}}
+
+    def domain(self, url: str) -> int:
+        """The key of its registered domain."""
+        return self.keys.server(server_of(url)).domain_key
 
     def keyed(self, url: str) -> dict:
         server = self.keys.server(server_of(url))
