@@ -26,6 +26,7 @@ from contract.crawl_folder import CrawlFolder, open_folder
 from contract.lines import say
 from contract.log import History, replay
 from contract.plan import newest_plan, read_plan
+from contract.policies import policy_of
 from contract.robots import Rules
 from contract.scope.verdict import judge_by_plan
 from contract.seeds import parse_lines, read_lines
@@ -208,8 +209,10 @@ def wait_reason(facts: dict, config: Config) -> str:
     chance = "may be in the next list"
     if known["state"] != "prescheduled":
         chance = f"is not yet among the {config.verifier.prescheduled_max} that may be listed"
+    of_domain = f"the policy {config.scheduler.policy} takes one URL per registered domain; "
+    of_domain = of_domain if policy_of(config).is_gated else ""
     return (
-        f"it {chance}; {count(server['waiting'], 'URL')} of {server['server']} to fetch, "
+        f"it {chance}; {of_domain}{count(server['waiting'], 'URL')} of {server['server']} to fetch, "
         f"a list takes {config.scheduler.server_max_urls} of them at most"
     )
 
