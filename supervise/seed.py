@@ -11,7 +11,8 @@ them as links.
 
 A new crawl folder gets [blocks] first blocks. It stores the configuration, that of --config with --set on
 top, as configuration.toml, and later commands use it. If the folder exists, --config and --set must agree
-with its configuration; bin/run-cycle --config FILE replaces it.
+with its configuration; bin/run-cycle --config FILE replaces it. A file that the policy reads is copied
+into the new folder.
 
 Example: bin/seed --crawl brazil --config brazil.toml https://www.ufmg.br/ https://www.gov.br/
 """
