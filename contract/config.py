@@ -258,7 +258,8 @@ RULES: dict[str, type[Any]] = {"priority": Priority, "budget": Budget}  # lists 
 RULES_MAX = 255  # of each: a column of u8 names the one that a URL falls under
 SECTIONS: dict[str, type[Any]] = {part.name: type(part.default) for part in fields(Config) if part.name not in RULES}
 NAMES = [f"{section}.{part.name}" for section, kind in SECTIONS.items() for part in fields(kind)] + [*RULES]
-PATHS = [("fetcher", "hosts_file"), ("scheduler", "ranks_file")]  # keys that name a file
+POLICY_PATHS = [("scheduler", "ranks_file")]  # files that some policies read: contract/policy_files.py checks them
+PATHS = [("fetcher", "hosts_file"), *POLICY_PATHS]  # keys that name a file
 
 
 def require_contact(config: Fetcher) -> None:
@@ -272,8 +273,8 @@ def require_contact(config: Fetcher) -> None:
 
 
 def require_files(config: Config) -> None:
-    """BadConfiguration where a file that the configuration names does not exist."""
-    for section, key in PATHS:
+    """BadConfiguration where a file that every run reads does not exist."""
+    for section, key in (path for path in PATHS if path not in POLICY_PATHS):
         path = lookup(config, f"{section}.{key}")
         if path and not Path(path).is_file():
             raise BadConfiguration(f"{section}.{key}: expected a file, found none: {path}")

@@ -12,20 +12,22 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contract import names
+from contract import names, policies
 from contract.crawl_config import read_crawl_config
 from contract.crawl_folder import CrawlFolder, notes_of_damage
 from contract.errors import BadConfiguration
 from contract.generation import read_generation_manifest
 from contract.held import read_held
+from contract.journal_tail import Tail, read_tail
 from contract.log import KINDS, State
 from contract.log_summary import read_log
 from contract.plan import cycles_without_plan, open_cycles, read_plan
+from contract.policy_files import advise_policy_file, files_of, lost_copy
 from contract.totals import Totals, read_totals
 from examine.damage_advice import Adviser
 from examine.problems import find_problems
 from examine.rates import estimate_end, list_work, measure_rates, share_busy_time
-from examine.run_files import Tail, read_live, read_tail
+from examine.run_files import read_live
 from storage.errors import Damaged, UnknownFormat
 from storage.publish import is_published, read_manifest
 from storage.unsynced_files import open_regular
@@ -47,6 +49,7 @@ FIGURES = (
     "domains",
     "states",
 )
+MORE_FIGURES = ("visits", "changes", "revisitable", "revisit_due_ms", "domains_closed")  # where a manifest has them
 
 
 def describe(crawl: CrawlFolder, now_ms: int) -> dict:
@@ -54,6 +57,7 @@ def describe(crawl: CrawlFolder, now_ms: int) -> dict:
     log = read_log(crawl)
     totals = read_totals(crawl.path, log)
     status = describe_books(crawl, log, totals)
+    status |= describe_policy(crawl.path, status["by_block"])
     live, note = read_live(crawl.path)
     tail = read_tail(crawl.path)
     work = list_work(tail, live)
@@ -123,7 +127,39 @@ def describe_block(crawl: Path, log: State, block: int) -> dict:
         manifest = read_generation_manifest(crawl / names.generation(block, generation))
     except (FileNotFoundError, Damaged):
         return {**about, "damaged": True}
-    return {**about, **{name: manifest[name] for name in FIGURES}}
+    figures = {name: manifest[name] for name in FIGURES} | {name: manifest.get(name) for name in MORE_FIGURES}
+    return {**about, **figures, "prepared": manifest.get("prepared")}
+
+
+def describe_policy(crawl: Path, blocks: list[dict]) -> dict:
+    """What the next list is ordered by, and what is known of visits; `blocks` lose what they are prepared for."""
+    prepared = [block.pop("prepared", None) for block in blocks]
+    due = [block["revisit_due_ms"] for block in blocks if block.get("revisit_due_ms") is not None]
+    about: dict = {
+        "policy": None,
+        "revisit_policy": None,
+        "unprepared": None,  # blocks that get a turn first, which computes what the policy needs
+        **{name: add_known(blocks, name) for name in ("visits", "changes", "revisitable", "domains_closed")},
+        "domains": sum(block.get("domains", 0) for block in blocks),
+        "revisit_due_ms": min(due, default=None),
+    }
+    try:
+        config = read_crawl_config(crawl)
+    except BadConfiguration:
+        return about
+    wanted = policies.describe(config, files_of(crawl, config))
+    unprepared = [block for block, found in zip(blocks, prepared) if block.get("known") and found != wanted]
+    return about | {
+        "policy": config.scheduler.policy,
+        "revisit_policy": config.revisit.policy,
+        "unprepared": len(unprepared),
+    }
+
+
+def add_known(blocks: list[dict], name: str) -> int | None:
+    """The sum of a figure; none where no block has it."""
+    values = [block[name] for block in blocks if block.get(name) is not None]
+    return sum(values) if values else None
 
 
 def join_failures(rows: list[dict]) -> list[dict]:
@@ -242,9 +278,11 @@ def open_cycle(crawl: Path, cycle: int) -> dict:
 def configuration_problem(crawl: Path) -> str:
     """What is wrong with the crawl's configuration, and what to do; empty where it can be used."""
     try:
-        read_crawl_config(crawl)
+        config = read_crawl_config(crawl)
     except BadConfiguration as error:
         return str(error)
+    if lost := lost_copy(crawl, config):
+        return f"{lost}: expected the crawl's copy of a file, found none; {advise_policy_file(crawl)}"
     return ""
 
 

@@ -37,6 +37,8 @@ class Adviser:
                 return f"{verifier} --cycle {cycle} --repair" if block is None else f"{verifier} --rebuild {block}"
             if parts[2:3] == (names.VERIFIER,):
                 return f"{verifier} --cycle {int(parts[1])} --repair"
+            if parts[0] == names.FILES:
+                return f"bin/run-cycle --crawl {shlex.quote(str(self._crawl))} --config FILE"
         except (ValueError, IndexError):
             pass  # not a note of ours
         return ""

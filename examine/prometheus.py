@@ -84,6 +84,26 @@ def list_metrics(status: dict) -> Iterator[Metric]:
     yield Metric(
         "coletor_urls", GAUGE, "Known URLs, by state.", [({"state": s}, n) for s, n in status["states"].items()]
     )
+    yield Metric("coletor_visits_total", COUNTER, "Answered requests of collected pages.", one(status["visits"]))
+    yield Metric("coletor_changes_total", COUNTER, "Visits that found a page changed.", one(status["changes"]))
+    yield Metric(
+        "coletor_pages_revisitable", GAUGE, "Collected pages that may be due again.", one(status["revisitable"])
+    )
+    yield Metric(
+        "coletor_revisit_due_timestamp_seconds",
+        GAUGE,
+        "When revisits are worth a cycle of the first block.",
+        one(None if status["revisit_due_ms"] is None else status["revisit_due_ms"] / 1000),
+    )
+    yield Metric(
+        "coletor_domains_closed", GAUGE, "Registered domains that are closed for good.", one(status["domains_closed"])
+    )
+    yield Metric(
+        "coletor_blocks_unprepared",
+        GAUGE,
+        "Blocks that get a turn for the present policy before they are listed.",
+        one(status["unprepared"]),
+    )
     yield Metric("coletor_blocks", GAUGE, "Blocks of the crawl.", one(status["blocks"]))
     yield Metric("coletor_servers", GAUGE, "Known servers.", one(status["servers"]))
     yield Metric("coletor_servers_failing", GAUGE, "Servers that wait after failures.", one(status["servers_failing"]))

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from contract import names
+from contract.journal_tail import Tail
 from contract.units import count, duration, moment
-from examine.run_files import Live, Tail
+from examine.run_files import Live
 
 WINDOWS_S = {"minute": 60, "hour": 3_600, "day": 86_400}
 ESTIMATE_LEAST_S = 60  # a rate over a shorter time is no base for an estimate

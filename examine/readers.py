@@ -15,11 +15,12 @@ from contract.accumulators import ACCUMULATORS
 from contract.dictionary import read_dictionary
 from contract.errors import Usage
 from contract.generation import SERVERS_FILE, Generation, open_generation, read_urls
+from contract.journal_tail import SUFFIX as JOURNAL_SUFFIX
 from contract.log import positions, read_entry
 from contract.tables import STATES
 from contract.units import count
 from contract.warc import ANSWERS, PageReader, parse_response
-from examine.run_files import JOURNAL_SUFFIX, LIVE_MAX_BYTES
+from examine.run_files import LIVE_MAX_BYTES
 from storage.arrays import read_small_array
 from storage.columns import PACKED, read_packed
 from storage.errors import Damaged

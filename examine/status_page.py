@@ -24,6 +24,7 @@ def make_page(status: dict, *, with_blocks: bool = False, width: int | None = No
         *describe_now(status),
         *describe_fetched(status),
         *describe_known(status),
+        *describe_policy(status),
         *(cut(make_plain(line), width) for line in describe_errors(status)),
         *describe_machine(status),
         *describe_blocks(status),
@@ -128,6 +129,32 @@ def describe_known(status: dict) -> Iterator[str]:
     )
 
 
+def describe_policy(status: dict) -> Iterator[str]:
+    """What decides about the next list, and what visits of collected pages have shown."""
+    if status["policy"] is None:  # the configuration is damaged, which stands below
+        return
+    revisits = "no revisits" if status["revisit_policy"] == "none" else f"revisits {status['revisit_policy']}"
+    unprepared = ""
+    if status["unprepared"]:
+        unprepared = f"; {count(status['unprepared'], 'block')} not prepared for that yet: a turn for it comes first"
+    yield labelled("policy", f"{status['policy']}, {revisits}{unprepared}")
+    if status["domains_closed"] is not None:
+        yield labelled("domains", f"{status['domains']:,} known, {status['domains_closed']:,} closed")
+    if status["visits"] is not None and (status["revisit_policy"] != "none" or status["changes"]):
+        yield labelled("visits", describe_visits(status))
+
+
+def describe_visits(status: dict) -> str:
+    text = f"{status['visits']:,} of {count(status['collected'], 'page')}, {status['changes'] or 0:,} found a change"
+    if status["revisit_policy"] == "none":
+        return text
+    text += f"; {status['revisitable'] or 0:,} may be due again"
+    due_ms = status["revisit_due_ms"]
+    if due_ms is not None:
+        text += ", the first are due now" if due_ms <= status["now_ms"] else f", the first at {moment(due_ms)}"
+    return text
+
+
 def describe_errors(status: dict) -> Iterator[str]:
     """One line per kind, with an example."""
     for number, row in enumerate(status["errors"][:ERRORS_SHOWN]):
@@ -158,14 +185,23 @@ def describe_machine(status: dict) -> Iterator[str]:
 
 
 def describe_blocks(status: dict) -> Iterator[str]:
-    waiting = [block for block in status["by_block"] if block.get("waiting")]
-    due = [block for block in waiting if (block["earliest_due_ms"] or 0) <= status["now_ms"]]
+    moments = [due_at_ms(block, status) for block in status["by_block"]]
+    waiting = [due_ms for due_ms in moments if due_ms is not None]
+    due = [due_ms for due_ms in waiting if due_ms <= status["now_ms"]]
     damaged = [block for block in status["by_block"] if block.get("damaged")]
     parts = [f"{len(due):,} due now", f"{len(waiting) - len(due):,} due later"]
     if damaged:
         parts.append(f"{len(damaged):,} damaged")
     parts.append(f"{status['blocks'] - len(waiting) - len(damaged):,} with nothing to fetch")
     yield labelled("blocks", f"{status['blocks']:,}: {', '.join(parts)} (--blocks lists them)")
+
+
+def due_at_ms(block: dict, status: dict) -> int | None:
+    """When a block is due, for URLs that wait or for revisits; none where there is nothing to fetch."""
+    moments = [block["earliest_due_ms"] or 0] if block.get("waiting") else []
+    if status["revisit_policy"] not in (None, "none") and block.get("revisit_due_ms") is not None:
+        moments.append(block["revisit_due_ms"])
+    return min(moments, default=None)
 
 
 def describe_damage(status: dict) -> Iterator[str]:
@@ -205,7 +241,7 @@ def describe_due(due_ms: int | None, now_ms: int) -> str:
 
 
 def tabulate_blocks(status: dict) -> Iterator[str]:
-    rows = [["block", "generation", "known", "collected", "to fetch", "servers", "due"]]
+    rows = [["block", "generation", "known", "collected", "to fetch", "servers", "revisits due", "due"]]
     for block in status["by_block"]:
         due = block.get("earliest_due_ms")
         figures = (f"{block.get(name, 0):,}" for name in ("known", "collected", "waiting", "servers"))
@@ -214,6 +250,7 @@ def tabulate_blocks(status: dict) -> Iterator[str]:
                 str(block["block"]),
                 "-" if block["generation"] is None else str(block["generation"]),
                 *figures,
+                describe_due(block.get("revisit_due_ms"), status["now_ms"]),
                 "damaged" if block.get("damaged") else describe_due(due, status["now_ms"]),
             ]
         )

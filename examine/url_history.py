@@ -11,13 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 from contract import names
+from contract.accumulators import ACCUMULATORS
 from contract.blocks import block_of
-from contract.config import LINK_KINDS
+from contract.config import LINK_KINDS, Config
 from contract.crawl_folder import CrawlFolder
-from contract.generation import COLUMNS, open_generation, read_urls
+from contract.generation import COLUMNS, SIDE_COLUMNS, open_generation, read_urls
 from contract.log import KINDS, History
 from contract.pending import find_pending_aux
 from contract.plan import open_cycles
+from contract.policies import FEATURES
 from contract.tables import (
     ANSWERED,
     AUX,
@@ -33,6 +35,7 @@ from contract.tables import (
     URL_LIST,
 )
 from contract.url import server_of
+from examine.visits import find_listed, find_next
 from storage.errors import Damaged
 from storage.publish import is_published
 from storage.tables import ROW_GROUP_ROWS, column, open_table, read_groups, read_table
@@ -78,7 +81,7 @@ def find_row(path: Path, schema: pa.Schema, subject: Subject, columns: list[str]
     return table.slice(int(rows[0]), 1).to_pylist()[0] if len(rows) else None
 
 
-def find_known(crawl: Path, log: History, subject: Subject) -> dict | None:
+def find_known(crawl: Path, log: History, subject: Subject, config: Config = Config()) -> dict | None:
     """Its row in R with what is known of its server; none where R does not have it."""
     number = log.generation(subject.block)
     generation = open_generation(crawl, subject.block, number)
@@ -87,28 +90,30 @@ def find_known(crawl: Path, log: History, subject: Subject) -> dict | None:
         return None
     row = {name: int(generation.rows.read(name, row_number, row_number + 1)[0]) for name in COLUMNS}
     (text,) = read_urls(crawl, generation, np.array([row_number]))
-    server = generation.servers.slice(
-        int(generation.index_servers(np.array([row["server"]]), row_number)[0]), 1
-    ).to_pylist()[0]
+    server_row = int(generation.index_servers(np.array([row["server"]]), row_number)[0])
+    server = generation.servers.slice(server_row, 1).to_pylist()[0]
     known = {
         "generation": number,
         "text": text,
         "state": STATES[row["state"]],
         "attempts": row["attempts"],
         "depth": row["depth"],
-        "links_in": row["links_in"],
+        **{accumulator.name: row[accumulator.name] for accumulator in ACCUMULATORS},
+        "features": {name: row[name] for name in FEATURES},
         "server": server,
         "robots": None,
         "collected": None,
+        "next": None,
     }
     if server["robots_text"] != int(NO_TEXT):
         position, length = np.array([server["robots_text"]], np.uint64), np.array([server["robots_length"]])
         known["robots"] = read_blobs(crawl / names.TEXT, names.segment, position, length)[0]
     if row["state"] == COLLECTED_STATE:
         side_row = int(np.count_nonzero(generation.rows.read("state", 0, row_number) == COLLECTED_STATE))
-        known["collected"] = {
-            name: int(generation.side.read(name, side_row, side_row + 1)[0]) for name in ("cycle", "row", "duplicate")
-        }
+        side = {name: generation.side.read(name, side_row, side_row + 1)[0] for name in SIDE_COLUMNS}
+        digest = bytes(side.pop("content_digest")).hex()
+        known["collected"] = {**{name: int(value) for name, value in side.items()}, "content_digest": digest}
+        known["next"] = find_next(generation, side_row, server_row, text.encode() + b"\n", config)
     return known
 
 
@@ -161,8 +166,20 @@ def find_events(crawl: Path, log: History, subject: Subject) -> Iterator[dict]:
                 yield {**about, "event": "missing", "file": path.relative_to(crawl).as_posix()}
             elif row := find_row(path, schema, subject):
                 row = {name: value for name, value in row.items() if not name.endswith("_key") and name != "url"}
-                failure = find_failure(path.parent, subject) if event == "asked" and row["outcome"] != ANSWERED else {}
-                yield {**about, "event": event, **row, **failure}
+                more = describe_asked(crawl, entry.cycle, row["outcome"], subject) if event == "asked" else {}
+                yield {**about, "event": event, **row, **more}
+
+
+def describe_asked(crawl: Path, cycle: int, outcome: str, subject: Subject) -> dict:
+    """Why the cycle listed it, and what came of it, beside its row of UrlsColetadas."""
+    folder = crawl / names.cycle(cycle) / names.EXTRACTOR
+    listed = {"listed": find_listed(crawl, cycle, subject.key)}
+    if outcome != ANSWERED:
+        return listed | find_failure(folder, subject)
+    path = folder / names.METADATA
+    wanted = ["revisit", "content_digest", "status", "etag", "last_modified"]
+    page = find_row(path, METADATA, subject, wanted) if path.exists() else None
+    return listed | {"page": page and {name: page[name] for name in wanted}}
 
 
 def find_failure(extractor: Path, subject: Subject) -> dict:

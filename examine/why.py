@@ -4,10 +4,11 @@
   bin/why [--crawl DIR] URL --json   all that was found, as one JSON object
 
 The URL is folded as links are, by the newest configuration. The report has: when the URL was found and which pages
-link to it, its state, what each cycle that asked for it got, what robots.txt says, and where its page is stored. A URL
-that no table has is judged anew by the rules of [scope]: those of the cycle whose page links to it, where Ligacoes has
-that link. Needs no lock and sends no requests (bin/fetcher --trace does). Of a large crawl it opens one block and a few
-pages of each cycle's tables.
+link to it, its state, every visit (why it was listed then, and what it found), when the next one is due, what
+robots.txt says, and where its page is stored. A URL that no table has is judged anew by the rules of [scope]: those of
+the cycle whose page links to it, where Ligacoes has that link. Needs no lock and sends no requests (bin/fetcher --trace
+does). Of a large crawl it opens one block, the keys of the lists that had the URL, and a few pages of each cycle's
+tables.
 
 Example: bin/why --crawl demo/crawl http://s1.test:8080/     (the demonstration prints its port)
 """
@@ -25,16 +26,18 @@ from contract.crawl_folder import CrawlFolder, open_folder
 from contract.lines import say
 from contract.log import History, replay
 from contract.plan import newest_plan, read_plan
+from contract.policies import policy_of
 from contract.robots import Rules
 from contract.scope.verdict import judge_by_plan
 from contract.seeds import parse_lines, read_lines
-from contract.tables import REJECTED
+from contract.tables import ANSWERED, REFUSED, REJECTED
 from contract.terminal import make_plain
 from contract.trouble import explain
 from contract.units import count, moment, size
 from contract.url import server_of
 from examine import url_history
 from examine.url_history import Subject
+from examine.visits import describe_history, describe_listed, describe_next, describe_rule, find_rule, judge_visits
 from storage.publish import is_published
 from storage.tables import read_table
 
@@ -78,7 +81,7 @@ def gather(crawl: CrawlFolder, text: str, now_ms: int) -> dict:
         "url": subject.url,
         "block": subject.block,
         "now_ms": now_ms,
-        "known": url_history.find_known(crawl.path, log, subject),
+        "known": url_history.find_known(crawl.path, log, subject, config),
         "events": list(url_history.find_events(crawl.path, log, subject)),
         "pending": list(url_history.find_pending(crawl.path, log, subject)),
         "lists": [],
@@ -86,7 +89,9 @@ def gather(crawl: CrawlFolder, text: str, now_ms: int) -> dict:
         "page": None,
         "robots": None,
         "refused": [],
+        "rule": find_rule(subject.url, config),
     }
+    judge_visits(facts["events"])
     known = facts["known"]
     if known and known["text"] != subject.url:
         return facts | {
@@ -103,7 +108,14 @@ def gather(crawl: CrawlFolder, text: str, now_ms: int) -> dict:
     if known and known["robots"] is not None:
         rules = Rules(known.pop("robots"), config.fetcher.agent, server_of(subject.url))
         facts["robots"] = {"allows": rules.allows(subject.url), "rule": rules.rule_for(subject.url)}
-    verdict, because = judge_known(facts, config) if known else judge_unknown(crawl, subject, facts, newest, config)
+    if known:
+        if known["state"] == "refused_by_rule" and newest is not None:
+            facts["judged"] = judge_by_plan(read_plan(crawl.path, newest), crawl.keys(), subject.url)._asdict()
+        if known["collected"]:
+            facts["next_visit"] = describe_next(known, config, now_ms)
+        verdict, because = judge_known(facts, config)
+    else:
+        verdict, because = judge_unknown(crawl, subject, facts, newest, config)
     return facts | {"verdict": verdict, "because": because}
 
 
@@ -134,7 +146,7 @@ def judge_known(facts: dict, config: Config) -> tuple[str, str]:
         rule = robots["rule"] if robots else "is not there any more"
         return "refused by robots", f"robots.txt of {server['server']}: {rule}; it waits again when that file changes"
     if state == "refused_by_rule":
-        return "refused by rule", f"the fetcher refused it{last}; bin/reconsider takes that back"
+        return "refused by rule", explain_refusal(facts, asked, last)
     if state == "given_up" and server["given_up"]:
         return "given up", (
             f"its server {server['server']} failed {count(server['failures'], 'time')} in a row and was given "
@@ -151,6 +163,20 @@ def judge_known(facts: dict, config: Config) -> tuple[str, str]:
     return "not yet", wait_reason(facts, config) + (
         f"; {count(known['attempts'], 'failed attempt')}{last}" if known["attempts"] else ""
     )
+
+
+def explain_refusal(facts: dict, asked: list[dict], last: str) -> str:
+    """Why a known URL is refused by a rule: the fetcher, a domain that is closed, or a scope that has changed."""
+    if asked and asked[-1]["outcome"] == REFUSED:
+        return f"the fetcher refused it{last}; bin/reconsider takes that back"
+    if facts["known"]["server"]["closed"]:
+        return (
+            "the policy new-domains has closed its registered domain for good: its last page led to too few other "
+            "domains"
+        )
+    if rule := facts.get("judged", {}).get("rule"):
+        return f"the scope has changed since it was found, and rejects it now: {rule} (docs/scope.md)"
+    return f"the fetcher or the scope refused it{last}; bin/reconsider takes that back"
 
 
 def describe_last(event: dict) -> str:
@@ -183,8 +209,10 @@ def wait_reason(facts: dict, config: Config) -> str:
     chance = "may be in the next list"
     if known["state"] != "prescheduled":
         chance = f"is not yet among the {config.verifier.prescheduled_max} that may be listed"
+    of_domain = f"the policy {config.scheduler.policy} takes one URL per registered domain; "
+    of_domain = of_domain if policy_of(config).is_gated else ""
     return (
-        f"it {chance}; {count(server['waiting'], 'URL')} of {server['server']} to fetch, "
+        f"it {chance}; {of_domain}{count(server['waiting'], 'URL')} of {server['server']} to fetch, "
         f"a list takes {config.scheduler.server_max_urls} of them at most"
     )
 
@@ -286,13 +314,21 @@ def describe(facts: dict, crawl: Path) -> list[str]:
             lines.append(f"asked     {outcome}, {count(event['attempts'], 'request')}{asked_of}")
         else:
             lines.append(f"listed    {outcome}, without a request")
+        if event.get("found") and event["outcome"] == ANSWERED:
+            lines[-1] += f"; {event['found']}"
         lines += [f"          {event['message']}"] if event.get("message") else []
+        lines += [f"          {line}" for line in describe_listed(event["listed"])] if event.get("listed") else []
     if known := facts.get("known"):
         server = known["server"]
         lines.append(
             f"state     {known['state'].replace('_', ' ')}, depth {known['depth']}, "
             f"{count(known['links_in'], 'link')} in; block {facts['block']}, generation {known['generation']}"
         )
+        if known["collected"]:
+            lines.append(f"visits    {describe_history(known['collected'])}")
+            lines.append(f"next      {facts['next_visit']}")
+        if facts.get("rule"):
+            lines.append(f"rule      {describe_rule(facts['rule'])}")
         lines.append(
             f"server    {server['server']}: {count(server['known'], 'URL')} known, {server['collected']:,} collected, "
             f"{server['waiting']:,} to fetch, {count(server['failures'], 'failure')} in a row"

@@ -10,18 +10,20 @@ fetches, another one extracts or merges.
 
 A stop is clean: the stages in progress end or are stopped, and no unfinished file is visible. The same
 command resumes the crawl. It also does so after kill -9 or a power cut. If all that waits is due
-later, the command sleeps until then. If nothing waits at all, it ends if --cycles, --max-pages or
---max-bytes was given; otherwise it waits for seeds.
+later, the command sleeps until then, or until collected pages are due again ([revisit]). If nothing
+waits at all, it ends if --cycles, --max-pages or --max-bytes was given; otherwise it waits for seeds.
 
---until-done also ends when only servers in back-off are left and no page came, or can come, for
---patience minutes. It then prints which servers those are, why, and what to run later.
---config, --set and --yes: see bin/run-cycle --help.
+With --until-done the command makes no revisits for their own sake, so they never keep it from ending:
+they only fill lists of URLs that wait. --until-done also ends when only servers in back-off are left
+and no page came, or can come, for --patience minutes. It then prints which servers those are, why, and
+what to run later. --config, --set and --yes: see bin/run-cycle --help.
 
 Example: bin/crawl --crawl mine --max-hours 8
 """
 
 from contract import names
 from contract.command import at_least, make_parser, run
+from contract.policies import revisits
 from contract.units import moment
 from supervise.left_servers import describe_left
 from supervise.pipeline import End, Limits, OutOfPatience, Pipeline, Reached
@@ -92,7 +94,10 @@ def word_of(end: End, ring: Ring) -> str:
             f"{describe_left(ring.state)}\n"
             f"later: bin/crawl{ring.options} --until-done"
         )
-    return "nothing can continue" if end.blocked else "done: nothing is waiting in any block"
+    if end.blocked:
+        return "nothing can continue"
+    left = f"; bin/crawl{ring.options} without --until-done revisits pages" if revisits(ring.config) else ""
+    return f"done: nothing is waiting in any block{left}"
 
 
 if __name__ == "__main__":

@@ -26,7 +26,10 @@ from supervise.turns import BlockView
 SUMMARY_EVERY = 50  # commits: a reader replays fewer, in less than 3 ms
 TABLES_MAX = 20_000  # a summary with more would cost its readers more than it saves; the next deletion has fewer
 RECENT_MAX = 1_000  # entries in memory whose counts are not added up, while a long log is replayed
-FIGURES = ("known", "waiting", "earliest_due_ms", "servers", "largest_domain_known", "largest_domain_servers")
+FIGURES = (
+    *("known", "waiting", "earliest_due_ms", "revisit_due_ms", "servers"),
+    *("largest_domain_known", "largest_domain_servers"),
+)
 
 
 class Kept(NamedTuple):
@@ -54,6 +57,8 @@ class CrawlState:
 
     def __init__(self, crawl: CrawlFolder):
         self.crawl = crawl
+        self.wanted: dict | None = None  # what blocks are to be prepared for (contract.policies); none: anything
+        self.tried: set[int] = set()  # blocks that this run has given a turn to prepare them
         self.stopped: set[int] = set()  # blocks that this run leaves alone: a damaged file or a dying stage
         self.damage: list[str] = []  # messages about damaged files that this run found
         self.kept: dict[int, tuple[Kept, ...]] = {}  # by block, as the last deletion left them
@@ -192,6 +197,11 @@ class CrawlState:
             self._pending = self.log.length, find_lacking(self._waiting(), self._absorbers())
         return self._pending[1][block]
 
+    def is_prepared(self, block: int) -> bool:
+        """Whether the block's live generation has what the configuration of this run needs."""
+        figures = self.figures(block)
+        return self.wanted is None or not figures.get("known") or figures.get("prepared") == self.wanted
+
     def views(self, held: set[int] = frozenset()) -> list[BlockView]:
         """What decides about turns, block by block. Takes about 2 us per block where nothing has changed."""
         return [self._view(block, block not in held) for block in range(self.log.blocks)]
@@ -207,16 +217,20 @@ class CrawlState:
             self.stopped.add(block)
         is_free = is_free and block not in self.stopped
         last_turn, gave_up = self.log.last_turn.get(block, -1), block in self.log.gave_up
-        about = self.log.generation(block), bool(figures), last_turn, gave_up, is_free, self.is_pending(block)
+        # A turn that did not prepare it would not do so the second time: it is then listed as it is.
+        is_prepared = not figures or block in self.tried or self.is_prepared(block)
+        generation, is_pending = self.log.generation(block), self.is_pending(block)
+        about = generation, bool(figures), last_turn, gave_up, is_free, is_pending, is_prepared
         if block not in self._views or self._views[block][0] != about:
             self._views[block] = (
                 about,
                 BlockView(
                     block=block,
                     last_turn=last_turn,
-                    pending=self.is_pending(block),
+                    pending=is_pending,
                     free=is_free,
                     was_abandoned=gave_up,
+                    is_prepared=is_prepared,
                     **{name: figures[name] for name in FIGURES if name in figures},
                 ),
             )

@@ -195,6 +195,7 @@ def remove_garbage(crawl_state: CrawlState) -> None:
     crawl, log, open_cycles = crawl_state.path, crawl_state.log, set(crawl_state.open_cycles())
     remove_asides(crawl)
     remove_asides(crawl / names.TEXT)
+    remove_asides(crawl / names.FILES)
     remove_asides(crawl / names.INBOX, older_than_s=INBOX_ASIDE_MAX_S)
     if crawl_state.is_rebuilt:
         remove_asides(crawl / names.LOG)

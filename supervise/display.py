@@ -15,6 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from contract import names
 from contract.config import Config
 from contract.lines import FIT_MIN
 from contract.log import KINDS
@@ -176,8 +177,10 @@ class Display:
 
 def is_small_commit(event: str, facts: dict) -> bool:
     """Whether a cycle was committed that only absorbed: it is not worth a line."""
-    kind = KINDS[facts["plan"].kind] if event == "committed" else None
-    return kind is not None and not kind.fetches and not kind.splits
+    if event != "committed" or facts["counts"].get(names.VERIFIER, {}).get("prepared") is not None:
+        return False
+    kind = KINDS[facts["plan"].kind]
+    return not kind.fetches and not kind.splits
 
 
 def make_title(width: int, block_width: int) -> Table:

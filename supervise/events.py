@@ -91,13 +91,45 @@ def _committed(plan: Plan, counts: dict) -> str:
     if kind.splits:
         return f"block {plan.block} split in two: {count(plan.blocks + 1, 'block')}"
     if not kind.fetches:
-        return f"cycle {plan.cycle} ({plan.kind}) of block {plan.block} committed"
+        prepared = merged.get("prepared")
+        return (
+            f"cycle {plan.cycle} ({plan.kind}) of block {plan.block} committed"
+            if prepared is None
+            else _prepared(plan, merged, prepared)
+        )
     fetched = counts[names.FETCHER]
     return (
         f"cycle {plan.cycle} block {plan.block}/{plan.blocks}: {count(fetched['answered'], 'page')}, "
-        f"{size(fetched['bytes'])}, {fetched['failed']:,} failed, {fetched['refused']:,} refused, "
-        f"{fetched['not_reached']:,} not reached; {count(merged['new'], 'new URL')}, "
+        f"{describe_seen_again(merged)}{size(fetched['bytes'])}, {fetched['failed']:,} failed, "
+        f"{fetched['refused']:,} refused, {fetched['not_reached']:,} not reached; {count(merged['new'], 'new URL')}, "
         f"{merged['waiting']:,} waiting in the block"
+    )
+
+
+def _prepared(plan: Plan, merged: dict, prepared: dict) -> str:
+    parts = [count(merged.get("known", 0), "URL")]
+    if refused := prepared.get("refused_again", 0):
+        parts.append(f"{refused:,} refused by the scope")
+    if waiting := prepared.get("waiting_again", 0):
+        parts.append(f"{waiting:,} wait again")
+    policy = plan.config.scheduler.policy
+    return f"cycle {plan.cycle} prepared block {plan.block} for the policy {policy}: {', '.join(parts)}"
+
+
+def describe_seen_again(merged: dict) -> str:
+    """The revisits of a cycle, from the verifier's report; empty where it had none."""
+    revisited = merged.get("revisited", 0)
+    if not revisited and not merged.get("missed", 0):
+        return ""
+    parts = [f"{merged.get('changed', 0):,} changed"]
+    parts += [f"{merged[name]:,} {word}" for name, word in (("gone", "gone"), ("missed", "missed")) if merged.get(name)]
+    return f"{revisited:,} seen again ({', '.join(parts)}), "
+
+
+def _unprepared(plan: Plan) -> str:
+    return (
+        f"cycle {plan.cycle} did not prepare block {plan.block} for the policy {plan.config.scheduler.policy}: the "
+        "block is listed by what it has, and the next run tries again; this is a defect, please report it"
     )
 
 
@@ -123,6 +155,7 @@ EVENTS: dict[str, tuple[str, Callable[..., str]]] = {
     "damaged": (ERROR, _damaged),
     "abandoned": (WARNING, _abandoned),
     "committed": (INFO, _committed),
+    "unprepared": (WARNING, _unprepared),
     "warm_died": (WARNING, _warm_died),
     "waits": (INFO, _waits),
 }

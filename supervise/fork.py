@@ -37,6 +37,7 @@ from contract.errors import BadInput, Locked, TryLater, Usage
 from contract.generation import read_generation_manifest
 from contract.lines import say
 from contract.log import Entry, History
+from contract.policy_files import COPY, is_whole, relocate
 from contract.units import count, moment, size
 from storage.errors import Damaged
 from storage.publish import (
@@ -172,8 +173,9 @@ class Fork:
         put_if_absent(aside / names.SUFFIX_LIST, self._crawl.suffix_list)
         if (self._crawl.path / names.DICTIONARY).exists():  # small, and named by no manifest: a copy
             put_if_absent(aside / names.DICTIONARY, (self._crawl.path / names.DICTIONARY).read_bytes())
+        self._take_policy_files()
         # Written anew, because a path in it may be relative to the crawl folder.
-        write_crawl_config(aside, read_crawl_config(self._crawl.path))
+        write_crawl_config(aside, relocate(aside, read_crawl_config(self._crawl.path)))
         self._take_notes()
         put_if_absent(
             aside / names.CRAWL_FILE,
@@ -228,6 +230,12 @@ class Fork:
                     take = self._take if relative / stage / name in needed else self._take_if_there
                     take(relative / stage / name, about)
                 self._take(relative / stage / names.MANIFEST)
+
+    def _take_policy_files(self) -> None:
+        """Takes all copies of files of policies: plans of kept cycles name them. A damaged one is left out."""
+        for path in sorted((self._crawl.path / names.FILES).glob(f"*{COPY}")):
+            if is_whole(path):
+                self._take(path.relative_to(self._crawl.path), describe(path))
 
     def _take_notes(self) -> None:
         """Notes the files that were set aside as damaged: the fork lacks them too."""

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from contract import names
+from contract.journal_tail import SUFFIX
 from contract.plan import Plan
 from contract.terminal import make_plain
 from storage.unsynced_files import append_line
 
 FILE_MAX_BYTES = 16 << 20  # a longer file is followed by the next one
 FILES_KEPT = 64
-SUFFIX = ".jsonl"
 NOT_OURS = (errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENXIO)  # a folder, a link or a pipe has the file's name
 NAMES_TRIED = 4  # one after the other, where such a thing has a name
 WHY_MAX = 2_000  # characters of the text of a line: it must stay below storage.unsynced_files.LINE_MAX_BYTES

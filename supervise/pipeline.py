@@ -155,7 +155,7 @@ class Pipeline:
                 continue
             await ring.take_inbox()
             ring.attempts.stop_if_asked()  # a block whose cycle was stopped meanwhile is not free
-            choice = ring.choose()
+            choice = ring.choose(until_done=self._limits.until_done)
             if isinstance(choice, Turn):
                 if self._may_plan(choice):
                     self._start(nursery, ring.plan(choice, self._pages_left()))

@@ -32,12 +32,14 @@ from pathlib import Path
 from contract import names
 from contract.canonical import Canonical
 from contract.command import make_parser, run
+from contract.config import Config
 from contract.crawl_config import read_crawl_config
 from contract.crawl_folder import CrawlFolder, open_folder
 from contract.errors import EX_DATAERR, TryLater, Usage
 from contract.inbox import DECISION_SUFFIX
 from contract.lines import say
 from contract.log_summary import read_log
+from contract.policies import revisits
 from contract.seeds import parse_lines
 from contract.tables import RECONSIDERED
 from contract.units import count
@@ -46,7 +48,7 @@ from storage.errors import Damaged
 from storage.publish import ASIDE, make_folder, sync_file, sync_folder
 from storage.tables import TableWriter
 from supervise.crawl_state import now_ms
-from supervise.selection import Selection, Wanted
+from supervise.selection import MISSES_ANY, Selection, Wanted
 
 NAME = "reconsider"
 LOOKS = 3  # a run may delete a generation while it is read; the log then names a newer one
@@ -67,8 +69,9 @@ def main() -> int:
     parser.add_argument("--backed-off", action="store_true", help="servers that wait because they failed")
     arguments = parser.parse_args()
     crawl = open_folder(arguments.crawl)
-    wanted = read_wanted(arguments, crawl.path)
-    path, selection = select(crawl, wanted)
+    config = read_crawl_config(crawl.path)
+    wanted = read_wanted(arguments, config)
+    path, selection = select(crawl, wanted, config.revisit.misses_max if revisits(config) else MISSES_ANY)
     for note in selection.notes:
         say(f"{NAME}: {note}", sys.stderr)
     if path is None:
@@ -82,8 +85,8 @@ def main() -> int:
     return 0
 
 
-def read_wanted(arguments: argparse.Namespace, crawl: Path) -> Wanted:
-    canonical = Canonical(read_crawl_config(crawl).url)
+def read_wanted(arguments: argparse.Namespace, config: Config) -> Wanted:
+    canonical = Canonical(config.url)
     lines = list(parse_lines((number, os.fsencode(text)) for number, text in enumerate(arguments.urls, 2)))
     if bad := [line.problem for line in lines if line.problem]:
         raise Usage(f"expected URLs: {bad[0]}")
@@ -115,11 +118,11 @@ def read_host(text: str) -> str:
         raise Usage(f"--domain {text}: expected the name of a domain") from None
 
 
-def select(crawl: CrawlFolder, wanted: Wanted) -> tuple[Path | None, Selection]:
+def select(crawl: CrawlFolder, wanted: Wanted, misses_max: int) -> tuple[Path | None, Selection]:
     """Writes the decision to inbox/; returns its path, none where it is empty, and what was selected."""
     for _ in range(LOOKS):
         log = read_log(crawl)
-        selection = Selection(crawl, log, wanted, now_ms())
+        selection = Selection(crawl, log, wanted, now_ms(), misses_max)
         try:
             return leave(crawl.path, selection), selection
         except (Damaged, FileNotFoundError) as error:

@@ -6,7 +6,7 @@ the crawl, which only the main thread changes, and one limiter per kind of stage
 
 import shlex
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import suppress
 
 import trio
 
@@ -15,8 +15,11 @@ from contract.blocks import block_to_split
 from contract.config import Config
 from contract.errors import EX_CONFIG, EX_DATAERR, EX_TEMPFAIL, EX_USAGE, BadConfiguration, TryLater, Usage
 from contract.held import forget_held, note_held, read_held
-from contract.log import ABANDON, KINDS, Entry, commit
+from contract.journal_tail import read_tail
+from contract.log import ABANDON, ABSORB, KINDS, Entry, commit
 from contract.plan import Plan, cycles_without_plan, read_plan, write_plan
+from contract.policies import describe, revisits
+from contract.policy_files import files_of
 from storage.errors import Damaged
 from storage.publish import confirm_published, is_published, read_manifest, sync_folder, unpublish
 from supervise.attempts import Attempts, Stopped
@@ -25,6 +28,7 @@ from supervise.deaths import Deaths, describe_machine, name_exit
 from supervise.deletion import delete, has_pages, remove_garbage, take_snapshot
 from supervise.flights import Flight, Flights
 from supervise.inbox import commit_taking, plan_takings, publish_taking
+from supervise.list_size import TAIL_BYTES, limit_list, size_list
 from supervise.lost_plans import close_notes, set_cycle_aside
 from supervise.turns import Done, Sleep, Turn, next_step
 
@@ -57,6 +61,7 @@ class Ring:
         self.held_pages = 0  # that held cycles may have
         self.on_change: Callable[[], None] = lambda: None  # called when a stage has ended well
         self.state = crawl_state
+        crawl_state.wanted = describe(config, files_of(crawl_state.path, config))
         self._path = crawl_state.path
         self._deaths = Deaths()
         self._deleting = trio.Lock()
@@ -133,30 +138,28 @@ class Ring:
         if counts is not None:
             self.report("taken", counts=counts)
 
-    def choose(self) -> Turn | Sleep | Done:
-        """What to plan next."""
+    def choose(self, *, until_done: bool = False) -> Turn | Sleep | Done:
+        """What to plan next. A run that ends when all is done makes no revisits for their own sake."""
         flights = [flight.plan for flight in self.flights.flights.values()]
         views = self.state.views({plan.block for plan in flights if not KINDS[plan.kind].from_inbox})
         # One split at a time, and a cycle that fetches between two: bounds far too small for the crawl must not keep
         # it from fetching.
         may_split = self._fetched_since_split and not any(KINDS[plan.kind].splits for plan in flights)
         split = block_to_split(self.state.log.blocks) if may_split else None
-        return next_step(views, now_ms(), self.config.blocks, split)
+        return next_step(views, now_ms(), self.config.blocks, split, revisits(self.config) and not until_done)
 
     def plan(self, turn: Turn, pages_max: int | None = None) -> Plan:
         config = self.config
-        if pages_max is not None and pages_max < config.scheduler.list_max_urls:
-            least = max(1, pages_max)
-            config = replace(
-                config,
-                scheduler=replace(
-                    config.scheduler, list_max_urls=least, server_max_urls=min(least, config.scheduler.server_max_urls)
-                ),
-            )
+        if KINDS[turn.kind].fetches and config.scheduler.cycle_target_s:
+            config = size_list(config, turn.block, read_tail(self._path, TAIL_BYTES).stages)
+        if pages_max is not None:
+            config = limit_list(config, max(1, pages_max))
         log = self.state.log
         generation = log.generation(turn.block)
         plan = Plan(self.state.next_cycle(), turn.kind, turn.block, log.blocks, generation, now_ms(), config)
         write_plan(self._path, plan)
+        if turn.kind == ABSORB and not self.state.is_prepared(turn.block):
+            self.state.tried.add(turn.block)
         self._fetched_since_split = not KINDS[plan.kind].splits and (
             self._fetched_since_split or KINDS[plan.kind].fetches
         )
@@ -220,6 +223,10 @@ class Ring:
         if KINDS[plan.kind].fetches:
             self.flights.last_fetched = plan.cycle
         self.report("committed", plan=plan, counts=flight.counts)
+        if plan.kind == ABSORB and plan.block in self.state.tried:
+            with suppress(Damaged):  # views() will report it
+                if not self.state.is_prepared(plan.block):
+                    self.report("unprepared", plan=plan)
         return True
 
     async def delete_superseded(self) -> None:

@@ -14,10 +14,15 @@ class RunCounts:
     not_reached: int = 0
     bytes: int = 0
     new: int = 0
+    revisited: int = 0  # pages that were known already and answered again
+    changed: int = 0  # of those
 
     def add(self, counts: dict) -> None:
         """`counts` is by stage, of one cycle."""
-        self.new += counts.get(names.VERIFIER, {}).get("new", 0)
+        merged = counts.get(names.VERIFIER, {})
+        self.new += merged.get("new", 0)
+        self.revisited += merged.get("revisited", 0)
+        self.changed += merged.get("changed", 0)
         fetched = counts.get(names.FETCHER)
         if fetched:
             self.cycles += 1

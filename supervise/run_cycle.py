@@ -3,15 +3,16 @@
   bin/run-cycle [--crawl DIR]        one cycle, and what must come before it
   bin/run-cycle --demo               crawl a small web made for it, on this machine only
 
-Interrupted cycles are resumed first and count as this run's cycle. If nothing is due, the command
-says so and exits 0. From cron, use --quiet: it prints errors only. While another run works on the same
-crawl folder, the command exits 75. --stop-after ends after one stage; the next one can then be run alone.
---drop-open abandons an interrupted cycle instead of resuming it: no URL is charged, its pages stay,
-bin/extractor reads them, and the next cycle of the block makes a new list.
+Interrupted cycles are resumed first and count as this run's cycle. If nothing is due, no revisit
+either, the command says so and exits 0. From cron, use --quiet: it prints errors only. While another
+run works on the same crawl folder, the command exits 75. --stop-after ends after one stage; the next
+one can then be run alone. --drop-open abandons an interrupted cycle instead of resuming it: no URL is
+charged, its pages stay, bin/extractor reads them, and the next cycle of the block makes a new list.
 
 bin/seed stored the crawl's configuration in its folder. --config FILE replaces it from the next plan on
-and prints what differs. To change scope, contact or delay of a crawl that has pages, confirm at the
-terminal, or add --yes. --set holds for this run only. An open cycle keeps the configuration of its plan.
+and prints what differs; a file that its policy reads is copied into the crawl folder. To change scope,
+contact or delay of a crawl that has pages, confirm at the terminal, or add --yes. --set holds for this
+run only. An open cycle keeps the configuration of its plan.
 
 Example: bin/seed --crawl mine --config mine.toml https://example.org/ && bin/run-cycle --crawl mine
 """

@@ -11,7 +11,8 @@ them as links.
 
 A new crawl folder gets [blocks] first blocks. It stores the configuration, that of --config with --set on
 top, as configuration.toml, and later commands use it. If the folder exists, --config and --set must agree
-with its configuration; bin/run-cycle --config FILE replaces it.
+with its configuration; bin/run-cycle --config FILE replaces it. A file that the policy reads is copied
+into the new folder.
 
 Example: bin/seed --crawl brazil --config brazil.toml https://www.ufmg.br/ https://www.gov.br/
 """
@@ -25,12 +26,14 @@ from pathlib import Path
 from contract import config_file, names
 from contract.command import add_configuration, given, make_parser, run
 from contract.config import Config, require_files
-from contract.crawl_config import find_differences, read_crawl_config
-from contract.crawl_folder import create
+from contract.crawl_config import find_differences, read_crawl_config, write_crawl_config
+from contract.crawl_folder import CrawlFolder, create, open_folder
 from contract.errors import EX_DATAERR, Usage
 from contract.lines import say
+from contract.policy_files import Adoption, prepare_adoption
 from contract.seeds import Line, parse_lines, read_lines
 from contract.units import count
+from contract.url import Keys
 from storage.publish import make_folder, put
 
 NAME = "seed"
@@ -49,6 +52,10 @@ def main() -> int:
         require_files(config)
     else:
         config = read_crawl_config(arguments.crawl, arguments.set)
+    # The file of a policy is read before the folder is made: a bad one leaves nothing behind.
+    hash_seed = secrets.randbits(64) if is_new else open_folder(arguments.crawl).hash_seed
+    is_own = not (is_new or arguments.config or arguments.set)
+    adoption = Adoption(config) if is_own else prepare_adoption(arguments.crawl, Keys(hash_seed), config)
     if arguments.urls and arguments.file:
         raise Usage("give URLs as arguments or with --file, not both")
     if not arguments.urls and not arguments.file and (sys.stdin is None or sys.stdin.isatty()):
@@ -60,14 +67,28 @@ def main() -> int:
     if not urls:
         say(f"{NAME}: no usable URL in {count(len(lines), 'line')}, nothing added", sys.stderr)
         return EX_DATAERR
-    crawl = create(arguments.crawl, config.blocks.first, config=config)
-    expect_same(config, crawl.path)
+    crawl = create(arguments.crawl, config.blocks.first, hash_seed, config)
+    if crawl.hash_seed != hash_seed:  # another bin/seed has just made it
+        adoption = prepare_adoption(crawl.path, crawl.keys(), config)
+    if not is_own:
+        store_copy(crawl, adoption)
+        expect_same(adoption.config, crawl.path)
     leave(crawl.path, urls)
     skipped = f" ({count(len(bad), 'bad line')} skipped)" if bad else ""
     say(f"{count(len(urls), 'URL')} left in {crawl.path / names.INBOX}{skipped}")
     contact = "" if config.fetcher.contact else " --set fetcher.contact=https://your.site/crawler"
     print(f"next: bin/run-cycle{given(arguments, with_set=False)}{contact}")
     return 0
+
+
+def store_copy(crawl: CrawlFolder, adoption: Adoption) -> None:
+    """Gives a new crawl its own copy of the file that its policy reads, instead of the operator's.
+
+    If this is killed before, the first run does it.
+    """
+    own = read_crawl_config(crawl.path)
+    if prepare_adoption(crawl.path, crawl.keys(), own).config == adoption.config != own:
+        write_crawl_config(crawl.path, adoption.write())
 
 
 def expect_same(config: Config, crawl: Path) -> None:

@@ -24,10 +24,12 @@ from contract.tables import (
     REFUSED_BY_RULE,
     STATES,
 )
+from contract.units import count
 from contract.url import host_of, server_of
 from storage.pairs import find_pairs, sort_pairs
 from storage.tables import column, read_table
 
+MISSES_ANY = 255  # no page has more misses
 SERVER_ROW = 0  # url_key of a row that names a server
 SERVER_COLUMNS = ("server", "server_key", "domain_key", "failures", "given_up", "due_at_ms", "last_failure_reason")
 
@@ -56,7 +58,8 @@ class Wanted:
 class Selection:
     """The rows for Reconsideradas, block by block, and notes for the operator."""
 
-    def __init__(self, crawl: CrawlFolder, log: State, wanted: Wanted, now_ms: int):
+    def __init__(self, crawl: CrawlFolder, log: State, wanted: Wanted, now_ms: int, misses_max: int = MISSES_ANY):
+        self._misses_max = misses_max  # [revisit] misses_max; without revisits no number of misses matters
         self._crawl, self._log, self._wanted, self._now_ms = crawl, log, wanted, now_ms
         self._keys = crawl.keys()
         self._domain_keys = np.array([self._keys.of(domain) for domain in sorted(wanted.domains)], np.uint64)
@@ -153,10 +156,26 @@ class Selection:
                     f"{shlex.quote(str(self._crawl.path))} {shlex.quote(url)} says why"
                 )
             elif generation.rows["state"][row] == COLLECTED_STATE:
-                self.notes.append(f"{url}: {STATES[COLLECTED_STATE]}, and stays so")
+                self.notes.append(f"{url}: {note_collected(self._misses(generation, row), self._misses_max)}")
             else:
                 rows.append(row)
         return np.array(rows, np.int64)
+
+    def _misses(self, generation: Generation, row: int) -> int:
+        """How many visits in a row found no page, of the collected page of a row."""
+        side_row = int(np.count_nonzero(generation.rows.read("state", 0, row) == COLLECTED_STATE))
+        return int(generation.side.read("misses", side_row, side_row + 1)[0])
+
+
+def note_collected(misses: int, misses_max: int) -> str:
+    """What an operator reads who wants a collected page reconsidered; a decision changes nothing about its visits."""
+    note = f"{STATES[COLLECTED_STATE]}, and stays so"
+    if misses <= misses_max:
+        return note
+    return (
+        f"{note}; it is not visited any more: its last {count(misses, 'visit')} found no page, which is more than "
+        "[revisit] misses_max. A larger misses_max visits it again"
+    )
 
 
 class Reasons:

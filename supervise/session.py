@@ -142,8 +142,9 @@ class Session:
 
     def summarise(self) -> None:
         run = self.flights.counts
+        again = f", {run.revisited:,} of them seen again ({run.changed:,} changed)" if run.revisited else ""
         self.say(
-            f"{count(run.cycles, 'cycle')} in {duration(self.seconds)}: {count(run.answered, 'page')}, "
+            f"{count(run.cycles, 'cycle')} in {duration(self.seconds)}: {count(run.answered, 'page')}{again}, "
             f"{size(run.bytes)}; {run.failed:,} failed, {run.refused:,} refused, {run.not_reached:,} not reached; "
             f"{count(run.new, 'new URL')}"
         )

@@ -16,16 +16,22 @@ class BlockView:
     last_turn: int = -1  # position in the log; -1 before the first
     known: int = 0
     waiting: int = 0
-    earliest_due_ms: int | None = None
+    earliest_due_ms: int | None = None  # of what waits
+    revisit_due_ms: int | None = None  # when enough collected pages are due again for a cycle
     servers: int = 0
     largest_domain_known: int = 0
     largest_domain_servers: int = 0
     pending: bool = False  # AUX or decisions wait for it
     free: bool = True  # no open plan, no damage, no stage that kept dying
     was_abandoned: bool = False  # its last cycle: what killed that one should not stay alone in the next list
+    is_prepared: bool = True  # for the policy, scope and revisits of this run's configuration
 
-    def is_due(self, now_ms: int) -> bool:
-        return self.waiting > 0 and (self.earliest_due_ms or 0) <= now_ms
+    def due_at_ms(self, revisits: bool) -> int | None:
+        """When it is due; none where there is nothing to wait for. `revisits`: whether this run makes any."""
+        moments = [self.earliest_due_ms or 0] if self.waiting else []
+        if revisits and self.revisit_due_ms is not None:
+            moments.append(self.revisit_due_ms)
+        return min(moments, default=None)
 
 
 class Turn(NamedTuple):
@@ -36,7 +42,7 @@ class Turn(NamedTuple):
 
 
 class Sleep(NamedTuple):
-    """All that waits in free blocks is due later."""
+    """All that waits in free blocks is due later, and so are revisits."""
 
     until_ms: int
 
@@ -47,21 +53,30 @@ class Done(NamedTuple):
     blocked: bool  # there may be work in blocks that are not free
 
 
-def next_turn(views: Sequence[BlockView], now_ms: int) -> Turn | Sleep | Done:
-    """The turn goes to the free block whose last turn is oldest, ties by number."""
+def next_turn(views: Sequence[BlockView], now_ms: int, revisits: bool = True) -> Turn | Sleep | Done:
+    """The turn goes to the free block whose last turn is oldest, ties by number.
+
+    A block that is not prepared is not listed: it gets a turn that prepares it first. Without `revisits` only URLs that
+    wait make a block due, so that such a run can end.
+    """
+    later = []
     for view in sorted((view for view in views if view.free), key=lambda view: (view.last_turn, view.block)):
-        if view.is_due(now_ms) and not (view.pending and view.was_abandoned):
+        due_at_ms = view.due_at_ms(revisits)
+        if not view.is_prepared:
+            return Turn(ABSORB, view.block)
+        if due_at_ms is not None and due_at_ms <= now_ms and not (view.pending and view.was_abandoned):
             return Turn(CRAWL, view.block)
         if view.pending:
             return Turn(ABSORB, view.block)
-    later = [view.earliest_due_ms for view in views if view.free and view.waiting and view.earliest_due_ms]
+        if due_at_ms is not None:
+            later.append(due_at_ms)
     if later:
         return Sleep(min(later))
     return Done(blocked=any(not view.free for view in views))
 
 
 def next_step(
-    views: Sequence[BlockView], now_ms: int, bounds: Blocks, block_to_split: int | None
+    views: Sequence[BlockView], now_ms: int, bounds: Blocks, block_to_split: int | None, revisits: bool = True
 ) -> Turn | Sleep | Done:
     """As next_turn, but a split comes first. `block_to_split` is none where no split may be planned now.
 
@@ -69,7 +84,7 @@ def next_step(
     """
     if block_to_split is not None and views[block_to_split].free and must_grow(views, bounds):
         return Turn(GROW, block_to_split)
-    return next_turn(views, now_ms)
+    return next_turn(views, now_ms, revisits)
 
 
 def must_grow(views: Sequence[BlockView], bounds: Blocks) -> bool:

@@ -229,6 +229,36 @@ def test_a_configuration_that_no_run_may_have_is_not_stored(crawl):
     assert crawl.stored() == stored and committed_cycles(crawl.path) == [], "no cycle is planned, none abandoned"
 
 
+def test_a_policy_that_is_none_or_lacks_its_file_changes_nothing(crawl):
+    crawl.seed()
+    stored = crawl.stored()
+    ranks = crawl.settings / "ranks.txt"
+    ranks.write_text("http://a.test/ nan\n")
+    for code, expected, *overrides in (
+        (78, "'in-lnks' is no policy; did you mean in-links?", "scheduler.policy=in-lnks"),
+        (78, "scheduler.ranks_file: expected a file of ranks for the policy pagerank", "scheduler.policy=pagerank"),
+        (78, "scheduler.ranks_file: expected a file", "scheduler.policy=pagerank", "scheduler.ranks_file=nowhere"),
+        (65, "line 1: expected a URL or server", "scheduler.policy=pagerank", f"scheduler.ranks_file={ranks}"),
+        (78, "revisit.interval_min_s", "revisit.policy=uniform", "revisit.interval_s=60"),
+    ):
+        refused = crawl.turn(*(word for override in overrides for word in ("--set", override)))
+        assert refused.returncode == code and expected in refused.stderr, refused.stderr
+    assert crawl.stored() == stored and not (crawl.path / names.FILES).exists()
+    assert names.numbered(crawl.path / names.CYCLES) == [], "no cycle is planned"
+
+
+@pytest.mark.long
+def test_a_run_reads_the_copy_of_the_file_that_its_policy_names(crawl):
+    ranks = crawl.settings / "ranks.txt"
+    ranks.write_text("".join(f"{seed} {number}\n" for number, seed in enumerate(crawl.seeds)))
+    crawl.seed("--set", "scheduler.policy=pagerank", "--set", f"scheduler.ranks_file={ranks}")
+    ranks.unlink()
+    crawl.fetch()
+    (copy,) = names.visible_files(crawl.path / names.FILES)
+    assert crawl.newest_plan().config.scheduler.ranks_file == str(copy)
+    assert run("check", "--crawl", crawl.path).returncode == 0
+
+
 def test_work_outside_of_a_crawl_has_its_configuration_where_it_is_named(crawl, tmp_path):
     crawl.seed()
     traced = run("fetcher", "--trace", crawl.seeds[0], "--crawl", crawl.path)

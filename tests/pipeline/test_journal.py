@@ -8,9 +8,10 @@ import duckdb
 
 from contract import names
 from contract.crawl_folder import open_folder
+from contract.journal_tail import read_tail
 from contract.log import CRAWL, replay
 from examine.crawl_figures import describe
-from examine.run_files import read_live, read_tail
+from examine.run_files import read_live
 from storage.publish import read_manifest
 
 MESSAGE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (INFO|WARNING|ERROR) (\d+|-) (\w+|-) .+")

@@ -17,6 +17,7 @@ from contract.log import CRAWL, RECONSIDER, SEED
 from contract.tables import FAILED, REASON_ROBOTS, REFUSED
 from contract.units import count
 from supervise.inbox import take_inbox
+from supervise.selection import Selection, Wanted, note_collected
 from tests.small_crawl import NOW_MS, Page, SmallCrawl
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -107,6 +108,16 @@ def test_what_is_selected_waits_again(small, options, expected):
         assert small.history().entries[-2].kind == RECONSIDER
     else:
         assert told.stdout == "nothing to reconsider\n"
+
+
+def test_a_page_that_is_not_visited_any_more_stays_collected_and_the_note_says_so(small):
+    selection = Selection(small.crawl, small.history(), Wanted(urls=(GOOD,)), NOW_MS, misses_max=5)
+    assert sum(map(len, selection.tables())) == 0 and selection.notes == [f"{GOOD}: collected, and stays so"]
+    assert note_collected(5, 5) == "collected, and stays so"
+    assert note_collected(6, 5) == (
+        "collected, and stays so; it is not visited any more: its last 6 visits found no page, which is more than "
+        "[revisit] misses_max. A larger misses_max visits it again"
+    )
 
 
 def test_seeding_a_url_again_takes_back_what_was_decided(small):

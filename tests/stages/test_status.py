@@ -11,8 +11,9 @@ import pytest
 
 from contract import names
 from contract.crawl_folder import hold_lock, open_folder
+from contract.journal_tail import LINES_MAX, read_tail
 from examine.crawl_figures import describe
-from examine.run_files import LINES_MAX, read_live, read_tail
+from examine.run_files import read_live
 from examine.status_page import make_page
 from supervise.journal import Journal
 from supervise.live import Live, describe_end, write_live

@@ -15,10 +15,11 @@ from contract.log import CRAWL
 from contract.plan import Plan
 from contract.tables import EXTRACTED, FAILED, LINKS, REASON_ROBOTS, REFUSED
 from contract.trouble import MEANINGS
+from contract.units import moment
 from examine import url_history
 from examine.url_history import find_row
 from examine.why import describe as describe_facts
-from examine.why import gather
+from examine.why import gather, judge_known
 from storage.publish import describe, encode_json, read_json
 from storage.tables import write_table
 from supervise.seed import leave
@@ -102,6 +103,35 @@ def test_a_collected_url(crawl):
     seed = account(crawl, crawl.first)
     assert not any(line.startswith("trouble") for line in describe_facts(seed, crawl.crawl.path))
     assert seed["events"][0]["event"] == "seeded" and seed["verdict"] == "collected"
+
+
+@pytest.mark.parametrize("policy", ["none", "uniform", "proportional", "optimal"])
+def test_a_collected_page_is_due_again_by_the_policy(tmp_path, policy):
+    config = replace(CONFIG, revisit=replace(CONFIG.revisit, policy=policy))
+    small = SmallCrawl(tmp_path / "crawl", 1, config)
+    collect_one(small)
+    told = account(small, SEEDS[0])
+    (line,) = [line for line in describe_facts(told, small.crawl.path) if line.startswith("next")]
+    if policy == "none":
+        assert told["known"]["next"] is None and '[revisit] policy is "none"' in line
+        return
+    due_ms, interval_s = told["known"]["next"]["due_at_ms"], told["known"]["next"]["interval_s"]
+    assert due_ms == NOW_MS + int(interval_s * 1000) and f"due not before {moment(due_ms)}: revisits {policy}" in line
+    assert "due since" in account(small, SEEDS[0], due_ms)["next_visit"]
+    (asked,) = [event for event in told["events"] if event["event"] == "asked"]
+    assert asked["found"] == "first visit" and asked["listed"]["revisit"] is False
+    lines = describe_facts(told, small.crawl.path)
+    assert any(line.startswith("          listed for a first visit, by policy shortest-path: score") for line in lines)
+    assert any(line.startswith("visits    1 visit, 0 found a change") for line in lines)
+
+
+def test_a_url_that_is_refused_without_being_asked_has_its_cause_named(crawl):
+    told = account(crawl, f"{crawl.first}later")
+    known = told["known"] | {"state": "refused_by_rule"}
+    facts = told | {"known": known, "events": [], "judged": {"rule": "reject_terms", "is_trap": False}}
+    assert judge_known(facts, CONFIG)[1].startswith("the scope has changed since it was found, and rejects it")
+    known["server"] = known["server"] | {"closed": True}
+    assert "new-domains has closed its registered domain" in judge_known(facts, CONFIG)[1]
 
 
 def test_each_reason_why_it_was_not_collected(crawl):
@@ -251,7 +281,13 @@ def test_few_row_groups_are_read(tmp_path, crawl, monkeypatch):
     """A table of several row groups: only those that may hold the domain are read, and the row is found."""
     rows = sorted(
         (
-            {**crawl.keyed(f"http://d{number % 40}.test/{number}"), "depth": 1, "links_in": number, "cash": 0}
+            {
+                **crawl.keyed(f"http://d{number % 40}.test/{number}"),
+                "depth": 1,
+                "links_in": number,
+                "mentions": 0,
+                "cash": 0,
+            }
             for number in range(30_000)
         ),
         key=lambda row: (row["domain_key"], row["url_key"]),

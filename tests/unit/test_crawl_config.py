@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from contract import config_file as configuration
 from contract import names
-from contract.config import RULES, Budget, Config, Fetcher, Priority, Revisit, Scheduler, Scope
+from contract.config import SECTIONS, Budget, Config, Fetcher, Priority, Revisit, Scheduler, Scope
 from contract.crawl_config import encode_config, find_differences, read_crawl_config, write_crawl_config
 from contract.errors import BadConfiguration
 
@@ -27,14 +27,17 @@ def test_every_key_is_written_and_read_again(tmp_path):
         Config(),
         fetcher=Fetcher(delay_s=0.1, hosts_file='/etc/h\x7f"\\\x00ost\N{GRINNING FACE}'),
         scope=Scope(accept_suffixes=("br",), reject_domains=tuple(f"d{number}.test" for number in range(500))),
+        priority=(Priority(surt="br,ufmg,", weight=2.5), Priority(pattern="/feed")),
+        budget=(Budget(pattern=r"\?", urls=7),),
     )
     write_crawl_config(tmp_path, config)
     assert read_crawl_config(tmp_path) == config
     text = (tmp_path / names.CONFIGURATION).read_text()
     tables = tomllib.loads(text)
-    assert {section: set(table) for section, table in tables.items()} == {
-        section: set(table) for section, table in asdict(config).items() if section not in RULES
+    assert {section: set(tables[section]) for section in SECTIONS} == {
+        section: set(asdict(config)[section]) for section in SECTIONS
     }
+    assert [set(rule) for rule in tables["priority"]] == [set(asdict(rule)) for rule in config.priority]
     assert max(map(len, text.splitlines())) <= 120 and not list(tmp_path.glob(".aside*"))
 
 

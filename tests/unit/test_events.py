@@ -2,7 +2,7 @@
 
 import pytest
 
-from contract.config import Config, Fetcher
+from contract.config import Config, Fetcher, Scheduler
 from contract.log import ABSORB, GROW, RECONSIDER, SEED
 from supervise.display import Display
 from supervise.events import ERROR, EVENTS, INFO, LEVELS, WARNING, describe_event, describe_kept_keys
@@ -11,6 +11,7 @@ from supervise.messages import Messages
 from tests.made_up_flights import make_plan
 
 PLAN = make_plan(17, 2)
+IN_LINKS = Config(scheduler=Scheduler(policy="in-links"))
 FETCHED = {"answered": 5, "bytes": 2_000, "failed": 1, "refused": 2, "not_reached": 3}
 CASES = [
     ("plan", {"plan": PLAN}, INFO, "cycle 17 (crawl) of block 2/8 planned"),
@@ -65,6 +66,35 @@ CASES = [
         {"plan": make_plan(19, 2, kind=ABSORB), "counts": {}},
         INFO,
         "cycle 19 (absorb) of block 2 committed",
+    ),
+    (
+        "committed",
+        {
+            "plan": PLAN,
+            "counts": {
+                "fetcher": FETCHED,
+                "verifier": {"new": 4, "waiting": 6, "revisited": 3, "changed": 1, "gone": 0, "missed": 2},
+            },
+        },
+        INFO,
+        "cycle 17 block 2/8: 5 pages, 3 seen again (1 changed, 2 missed), 2.0 kB, 1 failed, 2 refused, 3 not reached; "
+        "4 new URLs, 6 waiting in the block",
+    ),
+    (
+        "committed",
+        {
+            "plan": make_plan(12, 0, kind=ABSORB, config=IN_LINKS),
+            "counts": {"verifier": {"known": 1_234, "prepared": {"features": [], "refused_again": 3}}},
+        },
+        INFO,
+        "cycle 12 prepared block 0 for the policy in-links: 1,234 URLs, 3 refused by the scope",
+    ),
+    (
+        "unprepared",
+        {"plan": make_plan(12, 0, kind=ABSORB, config=IN_LINKS)},
+        WARNING,
+        "cycle 12 did not prepare block 0 for the policy in-links: the block is listed by what it has, and the next "
+        "run tries again; this is a defect, please report it",
     ),
     (
         "warm_died",

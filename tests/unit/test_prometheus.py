@@ -15,7 +15,7 @@ LINE = re.compile(r'([a-z][a-z0-9_]*)\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)+)
 LABEL = re.compile(r'([a-z_]+)="((?:[^"\\\n]|\\["\\n])*)"')
 UNITS = ("_total", "_bytes", "_seconds", "_per_second", "_ratio")
 COUNTS = {"running", "urls", "blocks", "servers", "servers_failing", "servers_given_up", "cycles_open", "problems"}
-COUNTS |= {"cycles_in_flight"}
+COUNTS |= {"cycles_in_flight", "pages_revisitable", "domains_closed", "blocks_unprepared"}
 
 
 def make_status(**changes):
@@ -25,6 +25,16 @@ def make_status(**changes):
         "reasons": {"dns": 3, 'a"b\\c\n': 1},
         "entries": {"crawl": 4},
         "states": {"waiting": 10},
+        "policy": "in-links",
+        "revisit_policy": "uniform",
+        "unprepared": 0,
+        "visits": 9,
+        "changes": 2,
+        "revisitable": 6,
+        "revisit_due_ms": NOW_MS,
+        "domains": 3,
+        "domains_closed": None,
+        "collected": 7,
         "blocks": 2,
         "servers": 3,
         "servers_given_up": 0,

@@ -2,10 +2,11 @@
 
 import pytest
 
+from contract.journal_tail import Tail
 from examine.crawl_figures import count_daily_pages
 from examine.problems import find_problems
 from examine.rates import WINDOWS_S, Work, estimate_end, format_rate, list_work, measure_rates, share_busy_time
-from examine.run_files import Live, Tail
+from examine.run_files import Live
 
 NOW_MS = 1_800_000_000_000
 MINUTE_MS, HOUR_MS, DAY_MS = (length_s * 1000 for length_s in WINDOWS_S.values())

@@ -56,6 +56,33 @@ def test_a_due_moment_that_has_passed_is_now(due_ms, text):
     assert list(tabulate_blocks({"by_block": [block], "now_ms": NOW_MS}))[1].endswith(f"  {text}")
 
 
+def test_the_policy_and_what_visits_found_have_lines():
+    lines = page_of()
+    assert line_of("policy", lines) == "in-links, revisits uniform" and line_of("domains", lines) is None
+    assert line_of("visits", lines) == "9 of 7 pages, 2 found a change; 6 may be due again, the first are due now"
+    later = page_of(revisit_due_ms=NOW_MS + 1, unprepared=2, domains_closed=1)
+    assert line_of("visits", later).endswith(f"; 6 may be due again, the first at {moment(NOW_MS + 1)}")
+    assert line_of("policy", later).endswith("; 2 blocks not prepared for that yet: a turn for it comes first")
+    assert line_of("domains", later) == "3 known, 1 closed"
+    assert line_of("visits", page_of(revisit_due_ms=None)).endswith("6 may be due again")
+
+
+def test_without_revisits_visits_have_a_line_only_where_they_found_a_change():
+    assert line_of("policy", page_of(revisit_policy="none")) == "in-links, no revisits"
+    assert line_of("visits", page_of(revisit_policy="none")) == "9 of 7 pages, 2 found a change"
+    assert line_of("visits", page_of(revisit_policy="none", changes=0)) is None
+    assert line_of("policy", page_of(policy=None)) is None, "the configuration is damaged"
+
+
+def test_blocks_are_due_for_revisits_too():
+    visited = {"block": 0, "generation": 3, "revisit_due_ms": NOW_MS}
+    later = {"block": 1, "generation": 3, "waiting": 4, "earliest_due_ms": NOW_MS + 1, "revisit_due_ms": None}
+    due = "2: 1 due now, 1 due later, 0 with nothing to fetch"
+    assert line_of("blocks", page_of(by_block=[visited, later])).startswith(due)
+    none = "2: 0 due now, 1 due later, 1 with nothing to fetch"
+    assert line_of("blocks", page_of(by_block=[visited, later], revisit_policy="none")).startswith(none)
+
+
 def rates_text(since_ms, covers_s=60.0, is_alive=True):
     live = make_live(pages_per_s=4.0, covers_s=covers_s, is_alive=is_alive)
     lines = [] if since_ms is None else [fetched(NOW_MS - since_ms, 1_000, 100)]

@@ -46,6 +46,31 @@ def test_done_tells_whether_something_is_held_up():
     assert next_turn([due(0, free=False), BlockView(1)], NOW) == Done(blocked=True)
 
 
+def test_a_block_that_is_not_prepared_is_prepared_before_it_is_listed():
+    assert next_turn([due(0, is_prepared=False), due(1, last_turn=4)], NOW) == Turn("absorb", 0)
+    assert next_turn([due(0, last_turn=4), due(1, last_turn=5, is_prepared=False)], NOW) == Turn("crawl", 0)
+    assert next_turn([BlockView(0, known=3, is_prepared=False)], NOW) == Turn("absorb", 0), "nothing waits or pends"
+    assert next_turn([BlockView(0, is_prepared=False, free=False)], NOW) == Done(blocked=True)
+
+
+def test_revisits_make_a_block_due_but_not_in_a_run_that_is_to_end():
+    collected, waiting = BlockView(0, known=5, revisit_due_ms=NOW), BlockView(1, waiting=1, earliest_due_ms=NOW + 9)
+    assert next_turn([collected, waiting], NOW) == Turn("crawl", 0)
+    assert next_turn([collected], NOW, revisits=False) == Done(blocked=False)
+    assert next_turn([collected, waiting], NOW, revisits=False) == Sleep(NOW + 9)
+    assert next_step([collected], NOW, Blocks(), None, revisits=False) == Done(blocked=False)
+
+
+def test_the_next_revisit_is_slept_for():
+    views = [
+        BlockView(0, revisit_due_ms=NOW + 7),
+        BlockView(1, waiting=1, earliest_due_ms=NOW + 9, revisit_due_ms=NOW + 8),
+    ]
+    assert next_turn(views, NOW) == Sleep(NOW + 7)
+    assert next_turn(views[1:], NOW) == Sleep(NOW + 8)
+    assert next_turn(views, NOW, revisits=False) == Sleep(NOW + 9)
+
+
 def test_growth():
     bounds = Blocks(servers_max=10, urls_max=100)
     assert not must_grow([BlockView(0, known=100, servers=10)], bounds)
