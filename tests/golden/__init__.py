@@ -11,6 +11,7 @@ REVISITED = "revisited.test"  # the host whose pages are asked again
 LAST = max((int(path.name) for path in (GOLDEN / names.CYCLES).glob("*")), default=0)  # it lists a revisit
 PLAN = GOLDEN / names.cycle(LAST) / names.PLAN
 BLOCK = json.loads(PLAN.read_bytes())["block"] if PLAN.exists() else 0  # none while make.py makes the crawl anew
+SEGMENT = max((GOLDEN / names.TEXT).glob("*"), default=Path(names.segment(0))).name  # the newest one
 SHOWN = [
     names.LOG,
     names.CRAWL_FILE,
@@ -26,7 +27,7 @@ SHOWN = [
     f"{names.cycle(0)}/{names.VERIFIER}/{names.AUX}",
     names.generation(BLOCK, LAST),
     f"{names.generation(BLOCK, LAST)}/servers.parquet",
-    f"{names.TEXT}/{names.segment(LAST)}",
+    f"{names.TEXT}/{SEGMENT}",
 ]
 
 

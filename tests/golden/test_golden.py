@@ -9,7 +9,7 @@ import pytest
 
 from contract import names
 from storage.publish import describe, encode_json, read_json
-from tests.golden import BLOCK, GOLDEN, LAST, REVISITED, SHOWN, shown_name
+from tests.golden import BLOCK, GOLDEN, LAST, REVISITED, SEGMENT, SHOWN, shown_name
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -105,8 +105,8 @@ BROKEN = [
     (f"{GENERATION}/key.npy", cut),
     (f"{GENERATION}/servers.parquet", flip),
     (f"{GENERATION}/{names.MANIFEST}", None),
-    (f"{names.TEXT}/{names.segment(LAST)}", flip),
-    (f"{names.TEXT}/{names.segment(LAST)}", None),
+    (f"{names.TEXT}/{SEGMENT}", flip),
+    (f"{names.TEXT}/{SEGMENT}", None),
     (f"{names.LOG}/{names.log_entry(1)}", None),
     (f"{names.LOG}/{names.log_entry(1)}", empty),
     (f"{names.LOG}/{names.log_entry(1)}", renumber),
@@ -134,7 +134,7 @@ def test_each_kind_of_damage_is_named(crawl, name, breaking):
 
 def test_a_record_of_another_url_is_found(crawl):
     """Every checksum right, and still wrong: the books find what manifests cannot."""
-    cycles = [crawl / names.cycle(number) / names.FETCHER for number in (LAST - 1, LAST)]
+    cycles = sorted(path.parent for path in crawl.glob(f"{names.CYCLES}/*/{names.FETCHER}/{names.PAGES}"))[-2:]
     shutil.copy(cycles[0] / names.PAGES / "00000.warc.zst", cycles[1] / names.PAGES / "00000.warc.zst")
     manifest = read_json(cycles[1] / names.MANIFEST)
     manifest["files"] = {name: describe(cycles[1] / name) for name in manifest["files"]}
