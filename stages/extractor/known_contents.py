@@ -91,7 +91,11 @@ def open_known_contents(
     try:
         files = read_generation_manifest(folder)["files"]
     except FileNotFoundError:
-        raise Damaged(folder / names.MANIFEST, "expected a manifest, found none: the generation was deleted") from None
+        raise Damaged(
+            folder / names.MANIFEST,
+            "expected a manifest, found none: the generation is damaged, or was superseded and deleted (see [blocks] "
+            "keep_generations); with follow_duplicates = false the extractor needs it",
+        ) from None
     wanted = [f"{name}{PACKED if name in PACKED_COLUMNS else PLAIN}" for name in _ROWS]
     wanted += [f"{SIDE_PREFIX}{name}{PACKED if name in SIDE_PACKED_COLUMNS else PLAIN}" for name in _SIDE]
     for name in wanted:
