@@ -25,7 +25,7 @@ SEED, SERVERS, PAGES = 3, 4, 20  # 84 pages, and two more later per server
 DAYS, LIST = 30, 28
 LEARNED_MS = START_MS + 10 * DAY_MS  # freshness counts from here on
 SETTINGS = (
-    "revisit.interval_s=259200",
+    "revisit.interval_s=216000",  # two days and a half: in each third step
     "revisit.interval_min_s=43200",
     "revisit.misses_max=3",
     f"scheduler.list_max_urls={LIST}",
@@ -152,18 +152,18 @@ def test_some_days_with_killed_stages(tmp_path, changing_webs, libfaketime, poli
     crawl = VirtualCrawl(
         tmp_path / policy, state, web, libfaketime, DAY_MS, f"revisit.policy={policy}", *SETTINGS[:3], *SETTINGS[4:]
     )
-    process, stages = crawl.start(8), ["fetcher", "extractor", "verifier", "scheduler"]
+    process, stages = crawl.start(6), ["fetcher", "extractor", "verifier", "scheduler"]
     for stage in chance.sample(stages, 2):
-        found = wait_for(process, lambda stage=stage: crawl.steps_done() >= 4 and find(process, STAGE, stage))
+        found = wait_for(process, lambda stage=stage: crawl.steps_done() >= 3 and find(process, STAGE, stage))
         if found:
             strike(found[0])
-    if wait_for(process, lambda: crawl.steps_done() >= 6) and not has_ended(process, chance.uniform(0, 0.3)):
+    if wait_for(process, lambda: crawl.steps_done() >= 4) and not has_ended(process, chance.uniform(0, 0.3)):
         strike(process.pid, signal.SIGKILL)
     code = process.wait()
     assert code in (0, -signal.SIGKILL), crawl.told()
     if code:
         crawl.steps = crawl.steps_done() + 1
-    crawl.live(3)
+    crawl.live(2)
     assert "Traceback" not in crawl.told(), crawl.told()
     crawl.check()
     assert_archive_is_right(crawl)
