@@ -13,6 +13,7 @@ One thing differs from a comparison of texts: a host ends with a whole label, so
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from contract.url import UNPARSABLE, NotCanonical, canonicalise, host_named, host_of, is_address, server_of
@@ -27,6 +28,7 @@ class Surt(NamedTuple):
     path: str
 
 
+@lru_cache(maxsize=1 << 10)  # several rules ask for the same server behind each other
 def surt_of(server: str) -> str:
     """A server as br,ufmg,www, with :port behind it unless that is the scheme's own."""
     host = host_of(server)

@@ -116,7 +116,7 @@ def time_choice(crawl: CrawlFolder, size: Size, config: Config) -> tuple[float, 
 def time_features(crawl: CrawlFolder, config: Config, stream: Stream, count: int) -> dict[str, list[float]]:
     """Microseconds per URL of each feature, the first time, in which it may read its file, among them."""
     random = np.random.Generator(np.random.PCG64(SEED))
-    server = random.integers(0, len(stream.server_key), count).astype(np.uint32)
+    server = stream._draw_servers(random, count).astype(np.uint32)  # as links lead to servers
     number = random.integers(0, 1_000, count).astype(np.uint32)
     texts = stream.urls_of(server, number)
     lines = take_lines([texts], np.arange(count, dtype=np.int32))

@@ -60,7 +60,10 @@ def find_candidates(
     walk = Walk(generation, may_list, now_ms, config)
     with ThreadPoolExecutor(THREADS) as workers:
         parts = list(workers.map(walk.read_chunk, range(0, len(generation), CHUNK_ROWS)))
-    return join([part for part, _ in parts]), max((share for _, share in parts), default=0.0)
+    share = max((share for _, share in parts), default=0.0)
+    pools = [part for part, _ in parts]
+    del parts
+    return join(pools), share
 
 
 class Walk:
@@ -112,10 +115,13 @@ class Walk:
 
 
 def join(parts: list[Pool]) -> Pool:
+    """Empties `parts`: of one column at a time there are two copies."""
     if not parts:
         empty = [np.empty(0, dtype) for dtype in ("i4", "u8", "i4", "u4", "f4", "u4", "i4", "?")]
         return Pool(*empty)
-    return Pool(*(np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(Pool)))
+    columns = [[getattr(part, each.name) for part in parts] for each in reversed(fields(Pool))]
+    parts.clear()
+    return Pool(*(np.concatenate(columns.pop()) for _ in fields(Pool)))
 
 
 def number_columns(servers: pa.Table) -> Mapping[str, Array]:

@@ -40,7 +40,7 @@ def rank_scores(scores: npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]:
 
     A sort by halves, the lower one first: numpy sorts 16 bits in linear time, 32 bits in three times as long.
     """
-    order = np.argsort((scores & LOW).astype(np.uint16), kind="stable")
+    order = np.argsort((scores & LOW).astype(np.uint16), kind="stable").astype(np.int32)
     order = order[np.argsort((scores[order] >> np.uint32(16)).astype(np.uint16), kind="stable")]
     rising = scores[order]
     ends = np.append(np.flatnonzero(rising[1:] != rising[:-1]) + 1, len(rising)) if len(rising) else np.empty(0, int)
@@ -71,7 +71,7 @@ def choose(pool: Pool, caps: Rows, domain: Array | None, share: float, list_max_
     is_revisit = pool.is_revisit
     room = caps.copy() if domain is None else np.ones(int(domain.max(initial=-1)) + 1, np.int64)
     late = join_late(~vrank.view(np.uint32), pool.key)
-    everything = np.arange(len(pool))
+    everything = np.arange(len(pool), dtype=np.int32)
     firsts = count_fitting(group[~is_revisit], room)
     places = Places(list_max_urls, max(int(config.share_max * list_max_urls), list_max_urls - firsts), room)
     taken = []
@@ -81,6 +81,7 @@ def choose(pool: Pool, caps: Rows, domain: Array | None, share: float, list_max_
         oldest = np.zeros(len(pool), np.uint64)
         oldest[due] = join_late(pool.seen_s[due], pool.key[due])
         taken.append(take(due, oldest, pool.key, group, is_revisit, places, limit))
+        del oldest
     if share:
         left = leave_out(np.flatnonzero(pool.is_reserved), taken)
         taken.append(take(left, late, pool.key, group, is_revisit, places, int(share * list_max_urls)))
