@@ -48,10 +48,8 @@ def choose_urls(plan: Plan, generation: Generation) -> tuple[Pool, npt.NDArray[n
     config = plan.config
     servers = number_columns(generation.servers)
     caps = server_caps(servers, plan.now_ms, config)
-    is_gated = policy_of(config).is_gated
-    may_list = (caps > 0) & ~servers["closed"] if is_gated else caps > 0
-    pool, share = find_candidates(generation, may_list, plan.now_ms, config)
-    domain = np.unique(servers["domain_key"], return_inverse=True)[1] if is_gated else None
+    pool, share = find_candidates(generation, caps > 0, plan.now_ms, config)
+    domain = np.unique(servers["domain_key"], return_inverse=True)[1] if policy_of(config).is_gated else None
     choice = choose(pool, caps, domain, share, config.scheduler.list_max_urls, config.revisit)
     return pool.take(choice.which), choice.vrank[choice.which]
 

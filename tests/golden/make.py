@@ -106,7 +106,7 @@ def read_revisits() -> set[str]:
 
 def write_shown() -> None:
     """In a process of its own: SHOWN depends on the last cycle, which this one read before it made the crawl."""
-    subprocess.run([sys.executable, "-P", "-m", "tests.golden.shown"], check=True, cwd=ROOT)
+    subprocess.run([sys.executable, "-m", "tests.golden.shown"], check=True, cwd=ROOT)
 
 
 @contextmanager

@@ -156,7 +156,7 @@ def test_the_best_of_all_servers_come_first_and_the_weights_of_rules_before_them
     assert len(rows) == 1
 
 
-def test_a_gated_policy_takes_one_url_per_registered_domain_and_none_of_a_closed_one(small):
+def test_a_gated_policy_takes_one_url_per_registered_domain(small):
     config = replace(CONFIG, scheduler=Scheduler("new-domains"))
     rows = list_of(small, config)
     assert len(rows) == len({row["domain_key"] for row in rows}) == 3
