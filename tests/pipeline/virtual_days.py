@@ -30,7 +30,7 @@ from synthweb.record import replace_text
 from tests.pipeline.judge import ROOT, run
 
 CLOCK = "clock"
-CACHED_S = 1.1  # a process looks at its clock's file once per second
+CACHED_S = 2.2  # a process looks at its clock's file once per second, which it counts in whole seconds
 
 
 class VirtualCrawl:
