@@ -5,8 +5,9 @@ time between those that found it changed, k the number of the latter and m the m
 changes at the rate d (a Poisson process) shows no change over a time t with the probability e^(-d t). Where all
 intervals between visits are C/k long, the likelihood is largest at d = ln(1 + C/U) k/C. Half a visit more without a
 change keeps that finite: U + m/2 for U. For regular visits, n of them, this is -ln((n - k + 1/2) / (n + 1/2)) / m, the
-estimate of J. Cho and H. Garcia-Molina, "Estimating frequency of change", ACM TOIT 2003. A page with few visits is
-drawn to the mean of its server, which counts as one visit; a server without visits, to that of its block.
+estimate of J. Cho and H. Garcia-Molina, "Estimating frequency of change", ACM TOIT 2003. A page that was seen for a
+short time only is drawn to the mean of its server, as if it had been seen to change once at that rate; so is the mean
+of a server to that of its block, and that one to a change per `interval_s`.
 
 A visit now is worth m (1/d - (t + 1/d) e^(-d t)) for a page of importance m that was last seen t ago: the freshness
 that it brings, largest first. That order attains the schedule that Cho and Garcia-Molina proved optimal ("Effective
@@ -14,6 +15,7 @@ page refresh policies for Web crawlers", ACM TODS 2003); Azar, Horvitz, Lubetzky
 near-optimal policies for crawling", PNAS 2018) come within 1 % of the optimum with such a rule.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,12 +74,20 @@ def estimate_rates(
     """
     columns = evidence_of(pages)
     sums = sum_by_server(pages, server, servers) if sums is None else sums
-    of_block = rate_of(*(np.atleast_1d(column.sum()) for column in sums))
-    fallback = of_block[0] if sums[0].sum() else 1 / config.interval_s
-    of_server = np.where(sums[0] > 0, rate_of(*sums), fallback)
-    own = rate_of(*columns)
-    drawn = (columns[0] * own + of_server[server]) / (columns[0] + 1)
-    rates: Numbers = np.clip(drawn, 1 / config.interval_max_s, RATE_MAX_PER_S)
+    of_block = draw([np.atleast_1d(column.sum()) for column in sums], np.array([1 / config.interval_s]))
+    of_server = draw(sums, of_block)
+    rates: Numbers = np.clip(draw(columns, of_server[server]), 1 / config.interval_max_s, RATE_MAX_PER_S)
+    return rates
+
+
+def draw(evidence: Sequence[npt.NDArray[Any]], mean: Numbers) -> Numbers:
+    """The most likely rate, with one change more, and the time in which the mean has one: a gamma distribution before.
+
+    So a few short visits without a change say little, and a single one is no rate of 0.
+    """
+    intervals, changes, unchanged_min, changed_min = evidence
+    seen_s = (np.asarray(unchanged_min, np.float64) + changed_min) * MINUTE_S
+    rates: Numbers = (seen_s * rate_of(intervals, changes, unchanged_min, changed_min) + 1) / (seen_s + 1 / mean)
     return rates
 
 

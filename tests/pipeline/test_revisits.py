@@ -14,6 +14,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from contract import warc
 from contract.warc import IDENTICAL_PAYLOAD, NOT_MODIFIED
+from synthweb import ChangingWeb
 from synthweb.changing import DAY_MS, START_MS, Truth
 from tests.pipeline.judge import run
 from tests.pipeline.struck import STAGE, find, has_ended, strike, wait_for
@@ -32,14 +33,6 @@ SETTINGS = (
     "fetcher.warc_compression=gzip",
 )
 POLICIES = ("uniform", "proportional", "optimal")
-
-
-def live(folder: Path, changing_web, library: str, days: int, policy: str, *more: str) -> VirtualCrawl:
-    """A crawl of a changing web of its own, so many days after its beginning."""
-    state, web = changing_web(SEED, SERVERS, PAGES)
-    crawl = VirtualCrawl(folder / policy, state, web, library, DAY_MS, f"revisit.policy={policy}", *SETTINGS, *more)
-    crawl.live(days)
-    return crawl
 
 
 class Seen:
@@ -63,20 +56,45 @@ class Seen:
         return self.truth.mean_freshness(good, LEARNED_MS, self.end_ms)
 
 
-@pytest.fixture(scope="module")
-def lives(tmp_path_factory, changing_webs, libfaketime):
-    """Thirty days with each policy."""
-    folder = tmp_path_factory.mktemp("lives")
-    return {policy: live(folder, changing_webs, libfaketime, DAYS, policy) for policy in POLICIES}
+@pytest.fixture
+def live(make_once, changing_webs, libfaketime):
+    """A function that gives a crawl after thirty days with a policy; lived once, for all tests of the session."""
+
+    def open_crawl(folder: Path, state: Path, web: ChangingWeb, policy: str) -> VirtualCrawl:
+        return VirtualCrawl(folder, state, web, libfaketime, DAY_MS, f"revisit.policy={policy}", *SETTINGS)
+
+    def make(policy: str) -> VirtualCrawl:
+        def fill(folder: Path) -> None:
+            state, web = changing_webs(SEED, SERVERS, PAGES)
+            (folder / "web").symlink_to(state)
+            (folder / "port").write_text(str(web.port))
+            open_crawl(folder, state, web, policy).live(DAYS)
+
+        folder = make_once(f"days-{policy}", fill)
+        web = ChangingWeb(SEED, SERVERS, PAGES, int((folder / "port").read_text()))
+        return open_crawl(folder, folder / "web", web, policy)
+
+    return make
 
 
-@pytest.fixture(scope="module")
-def seen(lives):
-    return {policy: Seen(crawl) for policy, crawl in lives.items()}
+@pytest.fixture
+def seen(live):
+    """What the web saw of each policy."""
+    return {policy: Seen(live(policy)) for policy in POLICIES}
 
 
 @pytest.mark.long
 @pytest.mark.waits
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_books_agree_after_thirty_days(live, policy):
+    crawl = live(policy)
+    crawl.check()
+    status = json.loads(run("status", "--crawl", crawl.path, "--json").stdout)
+    assert status["states"]["waiting"] == status["states"]["prescheduled"] == 0, "pages that came later are collected"
+    assert_archive_is_right(crawl)
+
+
+@pytest.mark.long
 def test_what_changes_often_is_visited_more_often_and_nothing_is_chased(seen):
     for policy in ("proportional", "optimal"):
         assert seen[policy].mean_of("daily") > 1.5 * seen[policy].mean_of("monthly"), policy
@@ -110,18 +128,9 @@ def test_gone_pages_are_asked_less_and_less_and_then_dropped(seen):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("policy", POLICIES)
-def test_the_books_agree_after_thirty_days(lives, policy):
-    lives[policy].check()
-    status = json.loads(run("status", "--crawl", lives[policy].path, "--json").stdout)
-    assert status["states"]["waiting"] == status["states"]["prescheduled"] == 0, "pages that came later are collected"
-    assert_archive_is_right(lives[policy])
-
-
-@pytest.mark.long
-def test_pywb_replays_what_revisit_records_stand_for(lives, tmp_path):
+def test_pywb_replays_what_revisit_records_stand_for(live, tmp_path):
     """Asked for the moment of a revisit with the same bytes, it shows the page as an earlier record has it."""
-    crawl = lives["optimal"]
+    crawl = live("optimal")
     for path in crawl.page_files()[:3]:
         checked = run_tool("warcio", "check", "-v", path)
         assert checked.returncode == 0 and "digest failed" not in checked.stdout, checked.stdout + checked.stderr

@@ -45,9 +45,10 @@ class VirtualCrawl:
         text = SETTINGS.format(hosts=state / "hosts").replace("first = 2", "first = 1")
         self._settings.write_text(text.replace("delay_s = 0.01", "delay_s = 0.0\ndelay_response_factor = 0.0"))
         keys = ["extractor.workers=1", "supervisor.retry_wait_s=0.01", "fetcher.robots_keep_s=1e8", *set_keys]
-        create(self.path, 1, 0, config=config_file.load(self._settings, keys))
-        leave(self.path, web.seeds())
-        self.steps = 0
+        self.steps = self.steps_done() + 1 if self.path.exists() else 0
+        if not self.steps:
+            create(self.path, 1, 0, config=config_file.load(self._settings, keys))
+            leave(self.path, web.seeds())
 
     def moment_ms(self, step: int) -> int:
         return START_MS + step * self.step_ms

@@ -142,29 +142,47 @@ def test_visits_within_a_minute_count_as_a_minute():
     assert 0 < found < 1
 
 
-# Pages with few visits are drawn to their server, and that to its block.
+# Pages that were seen for a short time are drawn to their server, and that to its block.
+
+
+def towards(rate, seen_s, mean):
+    """As if one change more had been seen, in the time in which the mean has one."""
+    return (seen_s * rate + 1) / (seen_s + 1 / mean)
+
+
+def likeliest(intervals, changes, unchanged_min, changed_min):
+    return rate_of(*(np.array([value]) for value in (intervals, changes, unchanged_min, changed_min)))[0]
 
 
 def test_a_page_without_history_starts_at_the_mean_of_its_server():
     given = pages(visits=[11, 11, 1, 1], changes=[10, 0, 0, 0], changed_min=[10 * DAY_MIN, 0, 0, 0],
                   unchanged_min=[0, 10 * DAY_MIN, 0, 0])  # fmt: skip
     rates = rates_of(given, servers=[0, 1, 0, 1])
-    (of_first,) = rate_of(*(np.array([value]) for value in (10, 10, 0, 10 * DAY_MIN)))
-    assert rates[2] == pytest.approx(of_first) and rates[0] == pytest.approx(of_first)
-    assert rates[3] == 1 / OPTIMAL.interval_max_s  # nothing there was seen to change
+    of_block = towards(likeliest(20, 10, 10 * DAY_MIN, 10 * DAY_MIN), 20 * DAY_S, 1 / OPTIMAL.interval_s)
+    of_first = towards(likeliest(10, 10, 0, 10 * DAY_MIN), 10 * DAY_S, of_block)
+    of_second = towards(0, 10 * DAY_S, of_block)
+    assert rates[2:] == pytest.approx([of_first, of_second])
+    assert rates[0] == pytest.approx(towards(likeliest(10, 10, 0, 10 * DAY_MIN), 10 * DAY_S, of_first))
+    assert rates[3] > rates[1] > 1 / OPTIMAL.interval_max_s, "ten days without a change are no rate of 0"
 
 
-def test_the_mean_of_the_server_counts_as_one_visit():
-    given = pages(visits=[101, 2], changes=[100, 0], changed_min=[100 * DAY_MIN, 0], unchanged_min=[0, DAY_MIN])
-    rates = rates_of(given, servers=[0, 0])
-    (of_server,) = rate_of(*(np.array([value]) for value in (101, 100, DAY_MIN, 100 * DAY_MIN)))
-    assert rates[1] == pytest.approx(of_server / 2)
+def test_the_longer_a_page_was_seen_the_less_the_mean_of_its_server_counts():
+    days = np.array([1, 4, 16, 64])
+    given = pages(visits=[*days + 1, 201], changes=[0, 0, 0, 0, 200], unchanged_min=[*days * DAY_MIN, 0],
+                  changed_min=[0, 0, 0, 0, 200 * DAY_MIN])  # fmt: skip
+    assert (np.diff(rates_of(given, servers=[0] * 5)[:4]) < 0).all()
 
 
 def test_a_server_without_visits_has_the_mean_of_its_block():
     given = pages(visits=[5, 1], changes=[2, 0], changed_min=[2 * DAY_MIN, 0], unchanged_min=[2 * DAY_MIN, 0])
-    rates = rates_of(given, servers=[0, 1])
-    assert rates[1] == pytest.approx(-np.log(2.5 / 4.5) / DAY_S) == pytest.approx(rates[0])
+    of_block = towards(-np.log(2.5 / 4.5) / DAY_S, 4 * DAY_S, 1 / OPTIMAL.interval_s)
+    assert rates_of(given, servers=[0, 1])[1] == pytest.approx(of_block)
+
+
+def test_few_short_visits_without_a_change_do_not_put_a_block_to_sleep():
+    given = pages(100, visits=[2, *[1] * 99], unchanged_min=[DAY_MIN, *[0] * 99])
+    rates = rates_of(given, servers=[0] * 100)
+    assert (rates > 0.4 / OPTIMAL.interval_s).all()
 
 
 def test_a_block_without_visits_changes_once_per_interval():
