@@ -19,6 +19,7 @@ from contract.policies import rules
 from contract.surt_match import find_rules
 from contract.tables import ANSWERED, UNKNOWN_DIGEST, URL_LIST
 from contract.units import count, duration, moment
+from contract.validators import may_send
 from storage.errors import Damaged
 from storage.publish import is_published
 from storage.tables import ROW_GROUP_ROWS, column, read_table
@@ -136,8 +137,10 @@ def describe_listed(listed: dict[str, Any]) -> Iterator[str]:
         what = f"listed for a revisit of the page of {moment(listed['fetched_at_ms'])}"
     yield f"{what}, by {by}: score {listed['score']:,}, VRank {listed['vrank']:.3g}, order {listed['order']:,}"
     if listed["revisit"]:
-        sent = [f"{header}: {listed[name]}" for name, header in VALIDATORS.items() if listed[name]]
-        yield f"sent {', '.join(sent)}" if sent else "sent no validators: its last full answer had none"
+        known = {header: listed[name] for name, header in VALIDATORS.items() if listed[name]}
+        sent = [f"{header}: {text}" for header, text in known.items() if may_send(text)]
+        why = "those of its last full answer are no texts for a request" if known else "its last full answer had none"
+        yield f"sent {', '.join(sent)}" if sent else f"sent no validators: {why}"
 
 
 def describe_history(collected: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ from contract.pause import believed_ready_at_ms
 from contract.tables import CYCLE_SERVERS, URL_LIST
 from contract.terminal import make_plain
 from contract.url import OTHER_SCHEME, UNPARSABLE, NotCanonical, canonicalise
+from contract.validators import may_send
 from stages.fetcher.revisit import Revisit
 from stages.fetcher.server_queues import Known
 from storage.errors import Damaged
@@ -19,8 +20,6 @@ from storage.tables import column, read_some_columns, read_table
 
 # The list's URLs go into requests and WARC headers as they are: no character in them may end a line.
 _SAFE_URL = re.compile(r"https?://[!-~]+/[!-~]*")
-# ETag and Last-Modified of a server go back to it in a request: one line of ASCII, else they are not used.
-_SAFE_VALIDATOR = re.compile(r"[!-~](?:[ -~]{0,998}[!-~])?")
 _DIGEST = re.compile(r"sha1:[A-Z2-7]{32}")
 WHY_NONE = {UNPARSABLE: "none", OTHER_SCHEME: "one of another scheme"}
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -102,8 +101,8 @@ def read_standalone_table(path: Path) -> dict[str, list]:
 def to_revisit(etag: str, last_modified: str, payload_digest: str, fetched_at_ms: int) -> Revisit:
     """A Revisit in which values that cannot be sent or written as they are count as not known."""
     return Revisit(
-        etag if _SAFE_VALIDATOR.fullmatch(etag) else "",
-        last_modified if _SAFE_VALIDATOR.fullmatch(last_modified) else "",
+        etag if may_send(etag) else "",
+        last_modified if may_send(last_modified) else "",
         payload_digest if _DIGEST.fullmatch(payload_digest) else "",
         fetched_at_ms if 0 <= fetched_at_ms < LATEST_MS else 0,
     )

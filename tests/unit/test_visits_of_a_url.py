@@ -82,6 +82,11 @@ def test_why_it_was_listed_is_said_in_words():
     )
     assert sent == 'sent If-None-Match: "x", If-Modified-Since: Tue, 17 Nov 2026 10:00:00 GMT'
     assert list(describe_listed(again))[1] == "sent no validators: its last full answer had none"
+    strange = {**again, "etag": '"\xe9\x01"'}
+    assert list(describe_listed(strange))[1] == (
+        "sent no validators: those of its last full answer are no texts for a request"
+    )
+    assert list(describe_listed({**strange, "last_modified": "now"}))[1] == "sent If-Modified-Since: now"
     assert "a policy that is not known" in next(describe_listed({**LISTED, "policy": None, "revisit_policy": None}))
 
 
