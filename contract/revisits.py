@@ -30,6 +30,7 @@ MINUTE_MS, MINUTE_S = 60_000, 60
 CHANGED_SHARE = 0.2  # with the policy optimal a page is due when it has changed with this probability
 RATE_MAX_PER_S = 1.0
 DOUBLINGS_MAX = 20
+PERIOD_MAX_MIN = int(np.iinfo(np.uint32).max)  # of a column: 8,000 years
 
 Numbers = npt.NDArray[np.float64]
 Moments = npt.NDArray[np.int64]
@@ -149,4 +150,4 @@ def next_period_min(config: Revisit, pages: Pages, is_changed: npt.NDArray[np.bo
     period = np.where(pages.period_min > 0, pages.period_min * float(MINUTE_S), config.interval_s)
     period *= np.where(is_changed, config.shorten, config.lengthen)
     minutes = np.ceil(np.clip(period, config.interval_min_s, config.interval_max_s) / MINUTE_S)
-    return np.asarray(minutes, np.uint32)
+    return np.asarray(np.minimum(minutes, PERIOD_MAX_MIN), np.uint32)

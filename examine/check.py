@@ -30,6 +30,7 @@ from examine.block_books import Found, check_chain, check_generation, check_posi
 from examine.cycle_books import check_cycle, check_sets
 from examine.findings import Findings
 from examine.log_summary_check import check_summary, find_unusable
+from examine.prepared_books import check_features, check_servers
 from examine.visit_books import check_visits
 from storage.publish import is_published, read_manifest, verify
 
@@ -95,6 +96,8 @@ def check_all(crawl: CrawlFolder, log: History, findings: Findings) -> None:
                 check_generation(crawl.path, block, log.blocks, generation, generation_folder, keys, findings)
                 check_side(crawl.path, generation, generation_folder, findings)
                 generations[block] = generation
+                check_servers(generation, generation_folder, findings)
+                check_features(crawl.path, generation, generation_folder, findings)
     with findings.reading(FILES, crawl.path):
         check_attempts(crawl.path, log, generations, findings)
     with findings.reading(FILES, crawl.path):

@@ -16,6 +16,7 @@ from contract.plan import read_plan
 from contract.revisits import MINUTE_MS
 from contract.tables import ANSWERED, COLLECTED, METADATA, URL_LIST
 from examine.findings import Findings
+from storage.errors import Damaged
 from storage.pairs import find_pairs
 from storage.tables import column, fixed_bytes, read_table
 
@@ -133,6 +134,9 @@ def read_failures(crawl: Path, entry: Entry) -> tuple[list[np.ndarray], np.ndarr
     failed = is_own(entry, table) & (column(table, "outcome") != ANSWERED)
     at_ms = column(table, "fetched_at_ms")[failed]
     if (at_ms <= 0).any():  # one that was never asked has no time of its own
+        plan = crawl / names.cycle(entry.cycle) / names.PLAN
+        if not plan.is_file():
+            raise Damaged(plan, "expected the plan of a committed cycle, found none")
         at_ms = np.where(at_ms > 0, at_ms, read_plan(crawl, entry.cycle).now_ms)
     return [column(table, name)[failed] for name in ORDER], at_ms
 

@@ -9,6 +9,7 @@ from contract.plan import Plan
 from examine.attempt_books import check_attempts
 from examine.block_books import check_generation, check_side
 from examine.findings import Findings
+from examine.prepared_books import check_features, check_servers
 from examine.visit_books import check_visits
 from storage.publish import describe, encode_json, read_json, read_manifest
 from tests.small_crawl import Page, SmallCrawl
@@ -62,6 +63,8 @@ def find_wrong(small: SmallCrawl) -> dict[str, list[str]]:
             check_generation(folder, block, log.blocks, generation, folder, small.keys, findings)
             check_side(folder, generation, folder, findings)
             generations[block] = generation
+            check_servers(generation, folder, findings)
+            check_features(folder, generation, folder / names.generation(block, number), findings)
     check_attempts(small.crawl.path, log, generations, findings)
     check_visits(small.crawl.path, log, generations, findings)
     return findings.wrong

@@ -5,7 +5,8 @@ Importance is the rank of the score among all candidates, from 0 (not included) 
 what contract/revisits.py says for a page that is due again. The list takes the best under these limits:
 
 - per server its cap; with a policy that is gated, one URL per registered domain;
-- as long as URLs wait that could fill the list, `share_max` of it for revisits;
+- as long as URLs wait that could fill the list, `share_max` of it for revisits, and the same for the places of each
+  server or domain: of a crawl of few servers their caps end a list long before list_max_urls;
 - `spread_share` of the revisits' places go to the pages that were not seen for longest, so that none starves;
 - the share that a policy reserves goes to the best of the rows that it names.
 """
@@ -56,6 +57,7 @@ class Places:
     all: int
     revisits: int
     of_group: Rows
+    revisits_of_group: Rows
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,12 @@ def choose(pool: Pool, caps: Rows, domain: Array | None, share: float, list_max_
     late = join_late(~vrank.view(np.uint32), pool.key)
     everything = np.arange(len(pool), dtype=np.int32)
     firsts = count_fitting(group[~is_revisit], room)
-    places = Places(list_max_urls, max(int(config.share_max * list_max_urls), list_max_urls - firsts), room)
+    places = Places(
+        list_max_urls,
+        max(int(config.share_max * list_max_urls), list_max_urls - int(firsts.sum())),
+        room,
+        np.maximum((config.share_max * room).astype(np.int64), room - firsts),
+    )
     taken = []
     if is_revisit.any() and config.spread_share:
         due = np.flatnonzero(is_revisit)
@@ -91,9 +98,9 @@ def choose(pool: Pool, caps: Rows, domain: Array | None, share: float, list_max_
     return Choice(chosen[order_politely(pool.server[chosen])], vrank)
 
 
-def count_fitting(group: Array, room: Rows) -> int:
-    """How many candidates of these groups fit into the room of each."""
-    return int(np.minimum(np.bincount(group, minlength=len(room)), room).sum())
+def count_fitting(group: Array, room: Rows) -> Rows:
+    """How many candidates of each group fit into its room; `group` has the group of each candidate."""
+    return np.minimum(np.bincount(group, minlength=len(room)), room)
 
 
 def join_late(high: Array, key: npt.NDArray[np.uint64]) -> Late:
@@ -124,8 +131,8 @@ def take(
     batch_most = max(2 * limit, BATCH_LEAST)
     while limit > 0:
         free = places.of_group[group[which]] > 0
-        if not places.revisits:
-            free &= ~is_revisit[which]
+        may_revisit = places.revisits_of_group > 0 if places.revisits else np.zeros(len(places.of_group), bool)
+        free &= ~is_revisit[which] | may_revisit[group[which]]
         which = which[free]
         if not len(which):
             break
@@ -144,6 +151,10 @@ def take(
 
 def take_batch(batch: Rows, group: Array, is_revisit: npt.NDArray[np.bool_], places: Places, limit: int) -> Rows:
     """As take(), of candidates in their order. Once the places for revisits are taken, the others go on alone."""
+    again = is_revisit[batch]
+    stays = ~again
+    stays[again] = fitting(group[batch[again]], places.revisits_of_group)
+    batch = batch[stays]
     fits = fitting(group[batch], places.of_group)
     revisits = np.cumsum(fits & is_revisit[batch])
     if len(batch) and revisits[-1] > places.revisits:
@@ -153,8 +164,10 @@ def take_batch(batch: Rows, group: Array, is_revisit: npt.NDArray[np.bool_], pla
         fits = fitting(group[batch], places.of_group)
     found = batch[fits][:limit]
     places.all -= len(found)
-    places.revisits -= int(np.count_nonzero(is_revisit[found]))
+    again = found[is_revisit[found]]
+    places.revisits -= len(again)
     places.of_group -= np.bincount(group[found], minlength=len(places.of_group))
+    places.revisits_of_group -= np.bincount(group[again], minlength=len(places.of_group))
     return found
 
 

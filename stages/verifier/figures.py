@@ -14,7 +14,9 @@ from contract.tables import COLLECTED_STATE, PRESCHEDULED, STATES, WAITING
 from storage.tables import column, only_chunk
 
 REASONS_MAX = 20  # why servers fail: the most that a manifest has
-DUE_PART = 100  # a block is due when one in so many of the pages that may be due is: its list is worth a cycle
+# A block is due when one in so many of the pages that may be due is: its list is worth a cycle. Pages of a rule that
+# has an interval of its own are counted apart: a few feeds that are due each hour wait for no hundredth of the rest.
+DUE_PART = 100
 PAGES_AT_ONCE = 1 << 18  # so that the memory for rates does not follow the block
 
 EVIDENCE = ("visits", "changes", "unchanged_min", "changed_min")  # that rates are estimated from
@@ -102,37 +104,43 @@ class VisitFigures:
 
     def figures(self, servers: Mapping[str, np.ndarray]) -> dict:
         """With the table of servers as the generation will have it."""
-        due = self._find_due(servers) if self._revisits else np.empty(0, np.int64)
-        revisitable = int(np.count_nonzero(due < NEVER_MS))
-        last = max(1, revisitable // DUE_PART) - 1
-        if revisitable:
-            due.partition(last)  # in place: NEVER_MS is behind all others
+        due, rule = self._find_due(servers) if self._revisits else (np.empty(0, np.int64), np.empty(0, np.uint8))
+        numbers = np.flatnonzero(np.bincount(rule)).tolist()
+        parts = (due[rule == number] if len(numbers) > 1 else due for number in numbers)
+        moments = [moment for part in parts if (moment := find_moment(part)) is not None]
         return {
-            "revisit_due_ms": int(due[last]) if revisitable else None,
-            "revisitable": revisitable,
+            "revisit_due_ms": min(moments, default=None),
+            "revisitable": int(np.count_nonzero(due < NEVER_MS)),
             "visits": self.visits,
             "changes": self.changes,
         }
 
-    def _find_due(self, servers: Mapping[str, np.ndarray]) -> np.ndarray:
-        """When the scheduler may list each page: i64, NEVER_MS where it never may."""
+    def _find_due(self, servers: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """When the scheduler may list each page: i64, NEVER_MS where it never may; and the number of the rule that says
+        so, u8, 0 for none.
+        """
         config, count = self._config, len(servers["due_at_ms"])
         server_due = np.where(servers["given_up"].astype(bool), NEVER_MS, servers["due_at_ms"])
         sums = None
         if config.revisit.policy == revisits.OPTIMAL:
             sums = [np.zeros(count) for _ in EVIDENCE]
-            for pages, server in self._slices():
+            for pages, server, _ in self._slices():
                 for total, part in zip(sums, revisits.sum_by_server(pages, server, count)):
                     total += part
-        due, done = np.empty(sum(len(piece["server"]) for piece in self._pieces), np.int64), 0
-        for pages, server in self._slices():
+        count_pages, done = sum(len(piece["server"]) for piece in self._pieces), 0
+        due, rule_of = np.empty(count_pages, np.int64), np.empty(count_pages, np.uint8)
+        for pages, server, rule in self._slices():
             rates = None if sums is None else revisits.estimate_rates(pages, server, count, config.revisit, sums)
             here = slice(done, done := done + len(server))
             np.maximum(revisits.due_at_ms(config.revisit, pages, rates), server_due[server], out=due[here])
-        return due
+            rule_of[here] = rule
+        return due, rule_of
 
-    def _slices(self) -> Iterator[tuple[Pages, np.ndarray]]:
-        """Some pages at a time, with the index of the server of each. Columns that nothing asks for are zero."""
+    def _slices(self) -> Iterator[tuple[Pages, np.ndarray, np.ndarray]]:
+        """Some pages at a time, with the index of the server of each, and the number of the rule that has its interval.
+
+        Columns that nothing asks for are zero.
+        """
         interval_s = rules.intervals_of(self._config)
         for piece in self._pieces:
             for start in range(0, len(piece["server"]), PAGES_AT_ONCE):
@@ -142,4 +150,17 @@ class VisitFigures:
                 intervals = np.where(rule < len(interval_s), interval_s[np.minimum(rule, len(interval_s) - 1)], 0)
                 part["rule_interval_s"] = np.broadcast_to(intervals, len(server))
                 nothing = np.broadcast_to(np.uint32(0), len(server))
-                yield Pages(**{field.name: part.get(field.name, nothing) for field in fields(Pages)}), server
+                pages = Pages(**{field.name: part.get(field.name, nothing) for field in fields(Pages)})
+                yield pages, server, np.where(intervals > 0, rule, 0)
+
+
+def find_moment(due: np.ndarray) -> int | None:
+    """When one in DUE_PART of these pages (i64, NEVER_MS for those that never are), at least one, is due; changes the
+    order of `due`.
+    """
+    may_be = int(np.count_nonzero(due < NEVER_MS))
+    if not may_be:
+        return None
+    last = max(1, may_be // DUE_PART) - 1
+    due.partition(last)  # in place: NEVER_MS is behind all others
+    return int(due[last])

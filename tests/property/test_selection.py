@@ -55,17 +55,20 @@ def choose_one_by_one(pool: Pool, caps, domain, share: float, most: int, config:
     room = Counter(dict(enumerate(caps.tolist())) if domain is None else dict.fromkeys(group, 1))
     again, key = pool.is_revisit.tolist(), pool.key.tolist()
     firsts = Counter(own for own, is_again in zip(group, again) if not is_again)
-    fitting = sum(min(number, room[own]) for own, number in firsts.items())
-    revisits = max(int(config.share_max * most), most - fitting)
+    fitting = {own: min(firsts[own], room[own]) for own in room}
+    revisits = max(int(config.share_max * most), most - sum(fitting.values()))
+    revisits_of = {own: max(int(config.share_max * places), places - fitting[own]) for own, places in room.items()}
     taken: list[int] = []
 
     def take(order: list[int], limit: int) -> None:
         nonlocal revisits
         for one in order:
-            if limit and len(taken) < most and one not in taken and room[group[one]] and (revisits or not again[one]):
+            may = not again[one] or revisits and revisits_of[group[one]]
+            if limit and len(taken) < most and one not in taken and room[group[one]] and may:
                 taken.append(one)
                 room[group[one]] -= 1
                 revisits -= again[one]
+                revisits_of[group[one]] -= again[one]
                 limit -= 1
 
     everything = sorted(range(len(pool)), key=lambda one: (-vrank[one], key[one]))

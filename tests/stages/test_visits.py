@@ -15,6 +15,7 @@ from examine import visit_books
 from stages.verifier.__main__ import work
 from stages.verifier.rebuild import rebuild_block
 from storage.columns import PackedWriter, read_packed
+from storage.errors import Damaged
 from storage.publish import read_manifest
 from storage.tables import read_table, write_table
 from tests.small_crawl import NOW_MS, Page, SmallCrawl
@@ -72,6 +73,16 @@ def test_visits_of_all_kinds(small):
     _, report = turn(small, {A: later(2, status=404, digest=THIRD), C: Page(REFUSED, REASON_ROBOTS, at_ms=NOW_MS + 1)})
     assert (report["gone"], report["changed"], report["missed"]) == (1, 1, 1)
     assert find_wrong(small) == {}
+
+
+def test_books_name_a_plan_that_is_gone_and_whose_moment_they_need(small):
+    """bin/check takes Damaged for a finding and continues; anything else would end it."""
+    plan, _ = turn(small, {A: Page(REFUSED, REASON_ROBOTS, at_ms=0)})
+    assert find_wrong(small) == {}
+    (small.crawl.path / names.cycle(plan.cycle) / names.PLAN).unlink()
+    entry = next(entry for entry in small.history().entries if entry and entry.cycle == plan.cycle)
+    with pytest.raises(Damaged, match="plan.json: expected the plan"):
+        visit_books.read_failures(small.crawl.path, entry)
 
 
 def test_page_that_only_ever_had_revisit_records(small):

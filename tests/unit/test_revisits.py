@@ -312,3 +312,9 @@ def test_the_period_stays_within_its_bounds_however_often_it_changes():
 def test_a_period_of_less_than_a_minute_is_a_minute():
     config = Revisit(policy="proportional", interval_s=1, interval_min_s=1, interval_max_s=30)
     assert next_period_min(config, pages(), np.array([True])).tolist() == [1]
+
+
+def test_a_period_beyond_its_column_stays_at_the_largest_value():
+    config = Revisit(policy="proportional", interval_s=2.0**53, interval_min_s=1, interval_max_s=2.0**53)
+    with np.errstate(all="raise"):
+        assert next_period_min(config, pages(), np.array([False])).tolist() == [MOST["u4"]]

@@ -75,6 +75,16 @@ def test_revisits_take_share_max_while_urls_wait_and_the_rest_where_none_do():
     assert sorted(choose_from(pool, [9, 2], 4, replace(config, share_max=0.0))) == [0, 1, 4, 5]
 
 
+def test_revisits_take_share_max_of_the_places_of_a_server_where_its_urls_wait():
+    """One server with more due pages than it has places, all of them worth more than what waits."""
+    pool = pool_of([0] * 70, [9] * 20 + [1] * 50, dict.fromkeys(range(20), 0.9))
+    for config in (REVISIT, replace(REVISIT, spread_share=1.0)):
+        assert sum(one < 20 for one in choose_from(pool, [10], 100, config)) == 5
+    assert sum(one < 20 for one in choose_from(pool, [10], 100, replace(REVISIT, share_max=0.0))) == 0
+    few = pool_of([0] * 23, [9] * 20 + [1] * 3, dict.fromkeys(range(20), 0.9))
+    assert sum(one < 20 for one in choose_from(few, [10], 100)) == 7, "the rest where none wait"
+
+
 def test_pages_that_were_not_seen_for_longest_have_places_of_their_own():
     pool = pool_of([0] * 4, [9, 9, 9, 1], {0: 0.9, 1: 0.8, 2: 0.7, 3: 0.0})
     assert 3 not in choose_from(pool, [9], 2, replace(REVISIT, spread_share=0.0))

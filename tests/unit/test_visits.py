@@ -146,13 +146,13 @@ def servers_table(count: int, **columns) -> dict[str, np.ndarray]:
     return table
 
 
-def take(config: Config, side: dict, server: np.ndarray, rule: int = 0, parts: int = 1) -> VisitFigures:
+def take(config: Config, side: dict, server: np.ndarray, rule: np.ndarray | int = 0, parts: int = 1) -> VisitFigures:
     """Each page is a collected row with a waiting one behind it."""
     visits = VisitFigures(config)
     for here in np.array_split(np.arange(len(server)), parts):
         rows = {
             "state": np.tile(np.array([COLLECTED_STATE, WAITING], np.uint8), len(here)),
-            "rule": np.full(2 * len(here), rule, np.uint8),
+            "rule": np.repeat(np.broadcast_to(rule, len(server))[here], 2).astype(np.uint8),
         }
         visits.take({name: values[here] for name, values in side.items()}, rows, np.repeat(server[here], 2))
     return visits
@@ -194,6 +194,23 @@ def test_rules_have_intervals_of_their_own():
     for rule, due_s in ((0, 3_600), (1, 60), (2, 3_600)):
         found = take(config, make_side(), np.zeros(1, np.int32), rule).figures(servers_table(1))
         assert found["revisit_due_ms"] == NOW_MS + due_s * 1000
+
+
+def test_a_few_pages_with_an_interval_of_their_own_wait_for_no_hundredth_of_the_rest():
+    rules = (
+        Priority(surt="a,", weight=2.0),
+        Priority(surt="b,", interval_s=600.0),
+        Priority(surt="c,", interval_s=60.0),
+    )
+    config, rule = Config(revisit=REVISIT, priority=rules), np.zeros(1_000, np.uint8)
+    rule[:3] = [1, 2, 3]
+    rule[500:800] = 2
+    server = np.zeros(len(rule), np.int32)
+    found = take(config, make_side(len(rule)), server, rule, parts=3).figures(servers_table(1))
+    assert found["revisit_due_ms"] == NOW_MS + 60_000 and found["revisitable"] == 1_000
+    side = make_side(len(rule), misses=np.where(rule == 3, 255, 0).astype(np.uint8))
+    found = take(config, side, server, rule).figures(servers_table(1))
+    assert found["revisit_due_ms"] == NOW_MS + 600_000 and found["revisitable"] == 999
 
 
 @pytest.mark.parametrize("policy", ["uniform", "proportional", "optimal"])
