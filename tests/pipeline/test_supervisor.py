@@ -196,10 +196,10 @@ def test_a_damaged_generation_holds_its_block_up_until_it_is_repaired(crawled, n
 
 def test_an_unknown_format_version_stops_with_both_numbers(crawl):
     about = crawl.path / names.CRAWL_FILE
-    about.write_bytes(about.read_bytes().replace(b'"format": 4', b'"format": 9'))
+    about.write_bytes(about.read_bytes().replace(b'"format": 5', b'"format": 9'))
     for name in ("run-cycle", "crawl", "status", "check"):
         run = crawl.run(name)
-        assert run.returncode == 65 and "format version 9, this program reads version 4" in run.stderr
+        assert run.returncode == 65 and "format version 9, this program reads version 5" in run.stderr
 
 
 def find_stage(process: subprocess.Popen, stage: str) -> psutil.Process | None:

@@ -97,7 +97,13 @@ def test_each_url_is_gathered_once(way, tables, foreign_rows):
         rows = sorted(rows)
         columns = dict(zip(("domain_key", "url_key", "depth", "links_in"), zip(*rows))) if rows else {}
         urls = [f"http://{domain}/{key}" for domain, key, *_ in rows]
-        given_columns = {**columns, "url": urls, "server_key": columns.get("domain_key", ()), "cash": [0] * len(rows)}
+        given_columns = {
+            **columns,
+            "url": urls,
+            "server_key": columns.get("domain_key", ()),
+            "mentions": [0] * len(rows),
+        }
+        given_columns["cash"] = [0] * len(rows)
         return pa.table(
             {name: pa.array(list(given_columns.get(name, ())), EXTRACTED.field(name).type) for name in EXTRACTED.names},
             schema=EXTRACTED,

@@ -21,7 +21,7 @@ from stages.fetcher.repository import mark_name
 from stages.fetcher.server_queues import Known
 from stages.fetcher.slots import network_of, slot_of
 from stages.fetcher.url_list import read_known_servers
-from storage.publish import encode_json, publishing
+from storage.publish import FORMAT, encode_json, publishing
 from storage.tables import write_table
 from tests.fetcher_lab import (
     NO_REVISIT,
@@ -208,7 +208,7 @@ def test_damage_and_mistakes_have_their_exit_codes(tmp_path):
         pages = cycle.out / names.PAGES
         pages.mkdir(parents=True)
         (pages / "00000.warc.zst").write_bytes(b"damaged bytes")
-        (cycle.out / mark_name(0)).write_bytes(encode_json({"format": 4, "files": {"00000": 13}}))
+        (cycle.out / mark_name(0)).write_bytes(encode_json({"format": FORMAT, "files": {"00000": 13}}))
         damaged = cycle.run()
         assert damaged.returncode == 65 and "set aside as" in damaged.stderr and not (pages / "00000.warc.zst").exists()
         assert cycle.run().returncode == 0 and len(finals_in(cycle.out)) == 1

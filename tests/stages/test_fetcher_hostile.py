@@ -91,7 +91,7 @@ EXPECTED = (
     | expect(ANSWERED, 999, "status-999")
     | expect(ANSWERED, 600, "status-600")
     | expect(ANSWERED, 204, "status-204-body")
-    | expect(ANSWERED, 304, "status-304-body")
+    | expect(FAILED, "http_304", "status-304-body")
     | expect(FAILED, "http_429", *all_named("later-429-"))
     | expect(FAILED, "http_5xx", *all_named("later-503-"), "later-once", "fail-500")
     | expect(

@@ -17,7 +17,7 @@ from stages.fetcher.repository import About, Repository, mark_name
 from stages.fetcher.resume import Past, cut_after, read_history, read_page_file
 from stages.fetcher.server_queues import Known, gather_work
 from storage.errors import Damaged
-from storage.publish import encode_json, make_folder
+from storage.publish import FORMAT, encode_json, make_folder
 from tests.fetcher_lab import (
     NO_ROBOTS,
     PATIENCE_S,
@@ -102,11 +102,11 @@ def test_history_tells_what_was_done(tmp_path, some_pages):
         *((f"/{n}", True, "answered", "") for n in range(3)),
     ]
     assert history.past[0].is_robots and history.past[0].block.endswith(b"Disallow: /no")
-    (folder / mark_name(0)).write_bytes(encode_json({"format": 4, "files": {"00000": 10**6}}))
+    (folder / mark_name(0)).write_bytes(encode_json({"format": FORMAT, "files": {"00000": 10**6}}))
     with pytest.raises(Damaged, match="expected 1000000 bytes of whole exchanges"):
         read_history(folder)
     for wrong in ({"file": 1}, {"files": {"x": 1}}, {"files": {"00000": None}}, {"files": 3}):
-        (folder / mark_name(0)).write_bytes(encode_json({"format": 4, **wrong}))
+        (folder / mark_name(0)).write_bytes(encode_json({"format": FORMAT, **wrong}))
         with pytest.raises(Damaged, match="synced-00000: expected numbers of files and their lengths"):
             read_history(folder)
 

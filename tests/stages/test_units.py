@@ -15,7 +15,7 @@ from contract.lines import fit, fit_manual
 from contract.units import count, duration, moment, size
 from stages.fetcher.slots import FILE_BYTES
 from tests.at_terminal import run_at_terminal
-from tests.golden import GOLDEN, LAST
+from tests.golden import BLOCK, GOLDEN, LAST
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 NOUNS = [
@@ -47,7 +47,7 @@ COMMANDS = [  # that print counts of a small crawl
     ["show", f"cycles/{LAST:08d}"],
     ["show", "--duplicates"],
     ["show", f"cycles/{LAST:08d}/extractor/MetadadosUrlsColetadas.parquet"],
-    ["show", f"R/0001/{LAST:08d}"],
+    ["show", names.generation(BLOCK, LAST)],
 ]
 
 

@@ -10,7 +10,7 @@ from contract.tables import EXTRACTED, FAILED, REASON_ROBOTS, REFUSED, TAKEN, UR
 from tests.small_crawl import Page, SmallCrawl
 
 SEEDS = ["http://one.test/", "http://two.test/", "http://three.test/", "http://four.test/"]
-CONFIG = Config(scheduler=Scheduler(order="cash"))
+CONFIG = Config(scheduler=Scheduler("opic"))
 
 
 def test_every_accumulator_travels_in_every_table():

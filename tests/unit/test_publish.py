@@ -5,6 +5,7 @@ import pytest
 from contract.generation import read_generation_manifest
 from storage.errors import Damaged, UnknownFormat
 from storage.publish import (
+    FORMAT,
     MANIFEST,
     checksum,
     describe,
@@ -90,15 +91,15 @@ def test_damage_is_named(tmp_path, change, words):
 def test_json_files_carry_their_version(tmp_path):
     path = tmp_path / "x.json"
     path.write_bytes(encode_json({"format": 99}))
-    with pytest.raises(UnknownFormat, match="format version 99, this program reads version 4"):
+    with pytest.raises(UnknownFormat, match=f"format version 99, this program reads version {FORMAT}"):
         read_json(path)
     for text in (
         b"{",
         b"[]",
         b"\xff",
         b"3",
-        encode_json({"format": 4, "rows": 7}).replace(b"7", b"8"),
-        b'{"format": 4}',
+        encode_json({"format": FORMAT, "rows": 7}).replace(b"7", b"8"),
+        b'{"format": %d}' % FORMAT,
     ):
         path.write_bytes(text)
         with pytest.raises(Damaged):
@@ -106,14 +107,14 @@ def test_json_files_carry_their_version(tmp_path):
 
 
 def test_a_manifest_without_files_is_damage(tmp_path):
-    (tmp_path / MANIFEST).write_bytes(encode_json({"format": 4}))
+    (tmp_path / MANIFEST).write_bytes(encode_json({"format": FORMAT}))
     with pytest.raises(Damaged, match="expected a table of files"):
         read_manifest(tmp_path)
 
 
 @pytest.mark.parametrize("about", [7, None, {}, {"bytes": "1", "xxh3": ""}, {"bytes": 1, "xxh3": None}])
 def test_a_manifest_that_does_not_describe_its_files_is_damage(tmp_path, about):
-    (tmp_path / MANIFEST).write_bytes(encode_json({"format": 4, "files": {"data": about}}))
+    (tmp_path / MANIFEST).write_bytes(encode_json({"format": FORMAT, "files": {"data": about}}))
     with pytest.raises(Damaged, match="expected checksum, bytes of data"):
         read_manifest(tmp_path)
 
@@ -123,7 +124,7 @@ def test_segments_of_text_lie_in_their_folder(tmp_path, name):
     """Who copies a crawl by its manifests would else write beside it."""
     whole = {"bytes": 1, "xxh3": "", "texts": 1, "first": 0}
     for texts in ({name: whole}, {"00000001.zst": {**whole, "first": -1}}, {"00000001.zst": 7}, 7):
-        (tmp_path / MANIFEST).write_bytes(encode_json({"format": 4, "files": {}, "texts": texts}))
+        (tmp_path / MANIFEST).write_bytes(encode_json({"format": FORMAT, "files": {}, "texts": texts}))
         with pytest.raises(Damaged, match="segments of text|expected checksum"):
             read_generation_manifest(tmp_path)
         (tmp_path / MANIFEST).unlink()

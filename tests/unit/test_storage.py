@@ -322,8 +322,8 @@ def test_other_columns_other_versions_and_damage(tmp_path):
     tables.write_table(path, pa.table({"y": pa.array([1], pa.uint64())}))
     with pytest.raises(Damaged, match="expected columns"):
         tables.read_table(path, SCHEMA)
-    pa.parquet.write_table(pa.table({"x": [1]}, schema=SCHEMA.with_metadata({"coletor.format": "5"})), path)
-    with pytest.raises(UnknownFormat, match="format version 5, this program reads version 4"):
+    pa.parquet.write_table(pa.table({"x": [1]}, schema=SCHEMA.with_metadata({"coletor.format": "99"})), path)
+    with pytest.raises(UnknownFormat, match="format version 99, this program reads version"):
         tables.read_table(path, SCHEMA)
     tables.write_table(path, pa.table({"x": pa.array(range(5000), pa.uint64())}, schema=SCHEMA))
     whole = path.read_bytes()
