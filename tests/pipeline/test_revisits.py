@@ -4,6 +4,7 @@ import random
 import signal
 from collections import Counter
 
+import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from synthweb.changing import DAY_MS, START_MS, Truth
@@ -44,6 +45,8 @@ class Seen:
         return self.truth.mean_freshness(good, LEARNED_MS, self.end_ms)
 
 
+@pytest.mark.long
+@pytest.mark.waits
 def test_some_days_with_killed_stages(tmp_path, changing_webs, libfaketime):
     """Stages are killed in the middle, and so is the whole run; then the books agree, and the archive is right."""
     policy = "optimal"
