@@ -37,7 +37,7 @@ def make_block(folder: Path, size: Size) -> tuple[CrawlFolder, Stream]:
     """Block 0 of a crawl with one block; its generation has the number of the last cycle."""
     crawl = create(folder, 1, hash_seed=SEED)
     random = np.random.Generator(np.random.PCG64(SEED))
-    stream = Stream(Shape(servers=size.servers, seed=SEED))
+    stream = Stream(Shape(servers=size.servers, extracted=min(Shape.extracted, size.rows // 10), seed=SEED))
     urls = stream._urls(*draw_urls(stream, random, size.rows), np.zeros(size.rows, np.uint32))
     server_order = np.lexsort((stream.server_key, stream.domain_key))
     index = np.empty(size.servers, np.int64)

@@ -16,6 +16,7 @@ from bench.fetcher.figures import goal_lines
 from bench.processes import Child
 from bench.scheduler.block import NOW_MS, SEED, Size, make_block
 from bench.scheduler.figures import GOALS, figures_of, table_lines
+from bench.scheduler.turns import time_turns
 from bench.verifier.stream import Stream
 from contract.command import Parser, at_least
 from contract.config import Budget, Config, Priority
@@ -77,7 +78,8 @@ def measure(arguments) -> dict:
         features = time_features(crawl, config, stream, 2_000 if arguments.quick else FEATURE_URLS)
         dearest = max(seconds, key=lambda name: median(seconds[name]))
         command_s, rss_mb = run_command(crawl, size, with_policy(config, dearest), Path(scratch))
-    figures = figures_of(seconds, features, command_s, rss_mb)
+        turns = time_turns(crawl, size, with_policy(config, Config().scheduler.policy), stream)
+    figures = figures_of(seconds, features, turns, command_s, rss_mb)
     print(*table_lines(figures, found), *goal_lines(figures, GOALS), sep="\n", flush=True)
     return figures
 

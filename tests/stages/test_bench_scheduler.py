@@ -15,12 +15,14 @@ from contract.tables import COLLECTED_STATE
 from stages.scheduler.validators import read_validators
 
 ROOT = Path(__file__).resolve().parents[2]
+TURNS = {"none": [2.0, 1.0, 9.0], "optimal": [2.5, 2.5, 2.5]}
 
 
 def test_the_most_expensive_policy_and_feature_stand_for_all():
-    figures = figures_of({"a": [1.0, 9.0, 2.0], "b": [1.5, 1.5, 1.5]}, {"x": [1.0], "y": [6.0]}, 3.0, 100.4)
+    figures = figures_of({"a": [1.0, 9.0, 2.0], "b": [1.5, 1.5, 1.5]}, {"x": [1.0], "y": [6.0]}, TURNS, 3.0, 100.4)
     assert (figures["select_s"], figures["us_per_url_features"], figures["rss_mb"]) == (2.0, 6.0, 100)
-    assert [line.endswith("met") for line in goal_lines(figures, GOALS)] == [True, False, True]
+    assert figures["turn_ratio_revisits"] == 1.25
+    assert [line.endswith("met") for line in goal_lines(figures, GOALS)] == [True, False, False, True]
     assert "met" in goal_lines(figures, GOALS)[0] and "missed" in goal_lines(figures, GOALS)[1]
     assert any("1,234" in line for line in table_lines(figures, {"a": (1_234, 5), "b": (7, 0)}))
 
@@ -50,6 +52,6 @@ def test_a_quick_run_measures_every_policy_and_feature(tmp_path):
     figures = json.loads(figures_file.read_text())
     assert figures["select_s_by_policy"].keys() == POLICIES.keys()
     assert figures["us_per_url_by_feature"].keys() == FEATURES.keys()
-    assert figures["select_s"] > 0 and figures["rss_mb"] > 0
+    assert figures["select_s"] > 0 and figures["rss_mb"] > 0 and figures["turn_ratio_revisits"] > 0
     assert "goal:" in done.stdout
     assert [path.name for path in tmp_path.iterdir()] == [figures_file.name]
