@@ -55,6 +55,7 @@ def test_blocks_are_prepared_before_they_are_listed_by_another_policy(crawl):
     assert run("check", "--crawl", crawl).returncode == 0
 
 
+@pytest.mark.long
 def test_a_crawl_with_revisits_ends_when_nothing_waits(crawl):
     ended = run("crawl", "--crawl", crawl, "--until-done", *REVISITS)
     assert ended.returncode == 0 and "done: nothing is waiting" in ended.stdout + ended.stderr, ended.stderr

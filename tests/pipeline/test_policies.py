@@ -60,7 +60,7 @@ def kill_once(crawl: Struck, chance: random.Random) -> int:
 
 
 @pytest.mark.parametrize("policy", OTHERS)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_every_policy_comes_to_the_same_final_set_although_it_is_killed(make, policy, tmp_path):
     crawl, chance = make(policy), random.Random(f"{sampling.seed} {policy}")
     killed = kill_once(crawl, chance)
@@ -88,6 +88,7 @@ def assert_same_bytes_again(crawl: Struck, out: Path) -> None:
     assert compared > 10
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", GATED)
 def test_new_domains_goes_on_in_a_domain_while_its_rule_says_so(make, policy, tmp_path):
     """2^i <= N, from the tables: i pages of a domain so far, N links of the last one to other registered domains.
