@@ -13,10 +13,10 @@ serve   listens on addresses of its own in 127/8, all on one port (0: any that i
           ready.json    port, pid, servers, seeds; there exactly while it listens
           access.jsonl  one line a request: started_ms, ended_ms (monotonic), started_wall_ms, address, host,
                         target, status (0: closed without an answer), user_agent
-seeds   prints the URLs to begin with, one a line.
-truth   prints the URLs that a crawl by the default rules must collect, sorted, one a line; with --forbidden
+seeds   prints the URLs to begin with, one per line.
+truth   prints the URLs that a crawl by the default rules must collect, sorted, one per line; with --forbidden
         those that it finds linked and robots.txt forbids to `coletor`.
-census  prints what the web consists of, a name and a count a line.
+census  prints what the web consists of, a name and a count per line.
 changing
         serves, as `serve` does, another web: so many servers with so many pages each, which change at known rates,
         at the moment that the file DIR/clock has (milliseconds since 1970; replace it to let time pass). Answers have
