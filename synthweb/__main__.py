@@ -11,7 +11,7 @@ serve   listens on addresses of its own in 127/8, all on one port (0: any that i
         or, with --until-eof, the end of standard input. It keeps in DIR:
           hosts         address and names, in the form of hosts(5)
           ready.json    port, pid, servers, seeds; there exactly while it listens
-          access.jsonl  one line a request: started_ms, ended_ms (monotonic), started_wall_ms, address, host,
+          access.jsonl  one line per request: started_ms, ended_ms (monotonic), started_wall_ms, address, host,
                         target, status (0: closed without an answer), user_agent
 seeds   prints the URLs to begin with, one per line.
 truth   prints the URLs that a crawl by the default rules must collect, sorted, one per line; with --forbidden
