@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from contract import names
+from contract.accumulators import DAY_MS
 from contract.config import Config
 from contract.crawl_folder import CrawlFolder, create, open_folder
 from contract.generation import open_generation
@@ -35,6 +36,7 @@ class Page:
     outcome: str = ANSWERED
     reason: str = ""
     links: list[str] = field(default_factory=list)
+    lastmods: dict[str, int] = field(default_factory=dict)  # of links, as of a sitemap: seconds since 1970
     digest: bytes = bytes(16)  # of the content; all zero: not known
     status: int = 200
     message: str = ""
@@ -99,19 +101,26 @@ class SmallCrawl:
             if row["url"] in pages and pages[row["url"]].links and not row["counted"]
         }
         counted = {row["url"] for row in listed if row["counted"]}  # their links gave what they give already
-        found: dict[str, list[tuple[int, int, int, int]]] = {}
+        found: dict[str, list[dict[str, int]]] = {}
         for url, page in pages.items():
             for link in set(page.links):
                 counts = url not in counted
                 is_mention = counts and self.domain(link) != self.domain(url)
                 found.setdefault(link, []).append(
-                    (min(255, depth.get(url, 0) + 1), counts, is_mention, counts and share.get(url, 0))
+                    {
+                        "depth": min(255, depth.get(url, 0) + 1),
+                        "links_in": counts,
+                        "mentions": is_mention,
+                        "cash": counts and share.get(url, 0),
+                        "linked_day": page.at_ms // DAY_MS,
+                        "lastmod_s": page.lastmods.get(link, 0),
+                    }
                 )
-        extracted = []
-        for url, found_at in found.items():
-            depths, links_in, mentions, cash = zip(*found_at)
-            sums = {"links_in": sum(links_in), "mentions": sum(mentions), "cash": sum(cash)}
-            extracted.append({**self.keyed(url), "depth": min(depths), **sums})
+        merge = {"depth": min, "links_in": sum, "mentions": sum, "cash": sum, "linked_day": max, "lastmod_s": max}
+        extracted = [
+            {**self.keyed(url), **{name: join(row[name] for row in rows) for name, join in merge.items()}}
+            for url, rows in found.items()
+        ]
         collected = [
             {
                 **self.keyed(url),

@@ -8,12 +8,15 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from contract.accumulators import ACCUMULATORS, COUNTED, MENTIONED, SHARED, SHARED_NAMES
+from contract.accumulators import ACCUMULATORS, DAY_MS, SHARED_NAMES, gifts, share_out
+from contract.accumulators import Links as FollowedLinks
 from contract.tables import EXTRACTED, LINKS, ORDER, REJECTED, TARGETS
 from contract.url import Keys, server_of
 from stages.extractor.reading import Links
-from storage.arrays import starts_of_runs
+from storage.arrays import bound, starts_of_runs
 from storage.tables import column
+
+DAYS_MAX = 0xFFFF  # of a column of u16: the year 2149
 
 
 class Rows:
@@ -44,7 +47,8 @@ class PageLinks(NamedTuple):
     target_depth: int
     rows: int  # of Links
     amounts: tuple[int, ...]  # per accumulator of SHARED_NAMES: what the page gives to its followed targets
-    is_counted: bool = False  # its links were counted at an earlier visit: it gives nothing
+    visited_at_ms: int = 0
+    is_counted: bool = False  # its links were counted at an earlier visit: it adds nothing to sums
     content: bytes = b""  # digest by which a repeated page is found; empty where none is looked for
 
 
@@ -147,7 +151,7 @@ class LinkRows:
             name: np.array([0 if page.is_counted else page.amounts[index] for page in self._pages], np.uint64)
             for index, name in enumerate(SHARED_NAMES)
         }
-        return {name: amount // np.maximum(self._followed_of_pages, 1) for name, amount in amounts.items()}
+        return {name: share_out(amount, self._followed_of_pages) for name, amount in amounts.items()}
 
     def handed_on(self) -> dict[str, dict[int, int]]:
         """Per shared accumulator: what each page gave to all its targets together, by key; 0 is left out."""
@@ -158,7 +162,7 @@ class LinkRows:
         }
 
     def extracted(self, keys: Keys) -> pa.Table:
-        """UrlsExtraidas: each followed target once, with its least depth and what its pages give to it."""
+        """UrlsExtraidas: each followed target once, with its least depth and what its pages bring to it."""
         rows = self._by_target[self._followed[self._by_target]]
         to_key, page = self._to_key[rows], self._page_of_rows[rows]
         starts = starts_of_runs(to_key)
@@ -167,7 +171,17 @@ class LinkRows:
         urls = [self._urls[key] for key in url_key.tolist()]
         servers = [keys.server(server_of(url)) for url in urls]
         domain_key = np.array([server.domain_key for server in servers], np.uint64)
-        given = {COUNTED: ~self._is_counted[page], MENTIONED: self._are_mentions(page, domain_key, starts)}
+        given = gifts(
+            FollowedLinks(
+                page,
+                np.repeat(domain_key, np.diff(np.append(starts, len(page)))),
+                self._column("lastmod_s", np.uint32)[rows],
+                np.array([one.domain_key for one in self._pages], np.uint64),
+                self._is_counted,
+                np.array([min(max(one.visited_at_ms, 0) // DAY_MS, DAYS_MAX) for one in self._pages], np.uint16),
+                self._shares,
+            )
+        )
         table = pa.table(
             {
                 "domain_key": domain_key,
@@ -175,28 +189,11 @@ class LinkRows:
                 "server_key": np.array([server.key for server in servers], np.uint64),
                 "url": pa.array(urls, pa.string()),
                 "depth": np.minimum.reduceat(depth, starts) if len(starts) else depth,
-                **{
-                    one.name: sum_runs(
-                        self._shares[one.name][page] if one.manner == SHARED else given[one.manner], starts, one.dtype
-                    )
-                    for one in ACCUMULATORS
-                },
+                **{one.name: bound(one.combine(given[one.name], starts), one.dtype) for one in ACCUMULATORS},
             },
             schema=EXTRACTED,
         )
         return sort_by(table, ORDER)
-
-    def _are_mentions(self, page: np.ndarray, domain_key: np.ndarray, starts: np.ndarray) -> np.ndarray:
-        """Which links lead to another registered domain than their page's, and count; `page` and `starts` as above."""
-        from_domain = np.array([one.domain_key for one in self._pages], np.uint64)
-        to_domain = np.repeat(domain_key, np.diff(np.append(starts, len(page))))
-        return (from_domain[page] != to_domain) & ~self._is_counted[page]
-
-
-def sum_runs(given: np.ndarray, starts: np.ndarray, dtype: str) -> np.ndarray:
-    """Sums of the runs that begin at `starts`; a sum beyond the type stays at its largest value."""
-    sums = np.add.reduceat(given, starts, dtype=np.uint64) if len(starts) else np.empty(0, np.uint64)
-    return np.minimum(sums, np.iinfo(dtype).max).astype(dtype)
 
 
 class RejectedRows:

@@ -49,6 +49,7 @@ class Document:
     others: dict[tuple[int, str, bool], int] = field(default_factory=dict)  # (kind, text, marked nofollow): occurrences
     # Text of a link -> its first anchor text, where anchor texts are kept.
     anchors: dict[str, str] = field(default_factory=dict)
+    lastmods: dict[str, int] = field(default_factory=dict)  # text of a link -> when it changed, in seconds since 1970
     text: str = ""  # the words that people read, where a fingerprint is wanted
     trouble: str = ""  # why not all of it was read (contract/trouble.py)
 

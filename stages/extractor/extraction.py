@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from contract import names
-from contract.accumulators import ACCUMULATORS, SHARED, SHARED_NAMES
+from contract.accumulators import COUNTED_NAMES, SHARED_NAMES
 from contract.config import Config
 from contract.scope.rules import RULES
 from contract.tables import ANSWERED, COLLECTED, DEPTH_MAX, FAILED, METADATA, REFUSED, TAKEN, UNKNOWN_DIGEST
@@ -144,7 +144,7 @@ class Extraction:
         self._rejected.add(page.rejected)
         row = page.row
         if row is None:
-            return PageLinks(page.key, page.domain_key, 1, page.links, NO_AMOUNTS)
+            return PageLinks(page.key, page.domain_key, 1, page.links, NO_AMOUNTS, page.visited_at_ms)
         self._metadata.append(row)
         self._counts["pages_parsed"] += row.parsed
         self._counts["pages_in_trouble"] += bool(row.trouble)
@@ -156,6 +156,7 @@ class Extraction:
             target_depth,
             page.links,
             self._taken.get(row.url, NO_AMOUNTS),
+            page.visited_at_ms,
             row.url in self._counted,
             row.content_digest if not self._follows_duplicates and row.parsed and page.decoded_bytes else b"",
         )
@@ -211,11 +212,7 @@ class Extraction:
             "rejected": self._rejected.by_rule(RULES),
             "extracted_rows": len(tables[names.EXTRACTED]),
             "links_rows": len(tables[names.LINKS]),
-            **{
-                f"{one.name}_sum": int(column(tables[names.EXTRACTED], one.name).sum(dtype="u8"))
-                for one in ACCUMULATORS
-                if one.manner != SHARED
-            },
+            **{f"{name}_sum": int(column(tables[names.EXTRACTED], name).sum(dtype="u8")) for name in COUNTED_NAMES},
         }
 
 
@@ -234,7 +231,7 @@ def without(links: Links, ranges: list[tuple[int, int]]) -> Links:
     for start, end in ranges:
         kept[start:end] = False
     rest = Links()
-    for name in ("to_key", "kinds", "nofollow", "followed"):
+    for name in ("to_key", "kinds", "nofollow", "followed", "lastmod_s"):
         getattr(rest, name).extend(
             np.frombuffer(getattr(links, name), f"u{getattr(links, name).itemsize}")[kept].tolist()
         )

@@ -37,6 +37,7 @@ class Page(NamedTuple):
 
     key: int  # of its URL
     domain_key: int
+    visited_at_ms: int
     row: PageRow | None  # none for a robots.txt
     decoded_bytes: int
     links: int  # rows of Links that belong to this page
@@ -58,6 +59,7 @@ class Links:
     def __init__(self):
         self.to_key, self.kinds = array("Q"), array("I")
         self.nofollow, self.followed = array("B"), array("B")
+        self.lastmod_s = array("I")
         self.anchors: list[str] = []
         self.urls: dict[int, str] = {}  # key -> text, of targets that were not sent before
 
@@ -67,6 +69,10 @@ class Links:
         self.nofollow.frombytes(bytes(judged.nofollow))
         self.followed.frombytes(bytes(judged.followed))
         self.anchors.extend(judged.anchors)
+        if judged.lastmod_s:
+            self.lastmod_s.extend(judged.lastmod_s)
+        else:
+            self.lastmod_s.frombytes(bytes(self.lastmod_s.itemsize * len(judged.keys)))
 
 
 class Result(NamedTuple):
@@ -118,7 +124,8 @@ class Reading:
         links.extend(judged)
         self._send_urls(judged, links)
         key, domain_key = self._keys.of(exchange.url), self._keys.server(exchange.server).domain_key
-        return Page(key, domain_key, None, 0, len(judged.keys), judged.classes, judged.rejected)
+        rows = len(judged.keys)
+        return Page(key, domain_key, exchange.started_at_ms, None, 0, rows, judged.classes, judged.rejected)
 
     def _take_page(
         self, exchange: Exchange, record: Record, file: str, links: Links, poison: str, is_cut: bool
@@ -131,10 +138,12 @@ class Reading:
             answer = read_head(message)._replace(trouble=poison)
         missing_bytes = min(int(record.get("Content-Length")), RECORD_MAX_BYTES) - len(record.block) if is_cut else 0
         depth = (self._listed.get(url) or 0) if self._listed is not None else 0
+        document, times = answer.document, exchange.times_ms
+        if document.lastmods:
+            document.lastmods = without_future(document.lastmods, exchange.started_at_ms)
         judged = self._judge.judge(url, depth, answer)
         links.extend(judged)
         self._send_urls(judged, links)
-        document, times = answer.document, exchange.times_ms
         server = self._keys.server(exchange.server)
         row = PageRow(
             domain_key=server.domain_key,
@@ -177,7 +186,8 @@ class Reading:
             fingerprint=fingerprint(document.text) if self._takes_fingerprints else 0,
         )
         decoded_bytes, rows = len(answer.content), len(judged.keys)
-        return Page(row.url_key, row.domain_key, row, decoded_bytes, rows, judged.classes, judged.rejected)
+        classes, rejected = judged.classes, judged.rejected
+        return Page(row.url_key, row.domain_key, row.fetched_at_ms, row, decoded_bytes, rows, classes, rejected)
 
     def _send_urls(self, judged: Judged, links: Links) -> None:
         """Adds the texts of URLs to `links` that this worker did not send before."""
@@ -201,6 +211,11 @@ def lighten(message: HttpMessage) -> HttpMessage:
 def shorten_body(message: HttpMessage, most_bytes: int) -> HttpMessage:
     """A message with enough of its body to decode `most_bytes` of content, even if compression made it longer."""
     return message._replace(body=message.body[: 2 * most_bytes])
+
+
+def without_future(lastmods: dict[str, int], now_ms: int) -> dict[str, int]:
+    """Nobody knows when a page will change: a time after the visit says nothing."""
+    return {text: seconds for text, seconds in lastmods.items() if seconds * 1000 <= now_ms}
 
 
 def digest_content(content: bytes) -> bytes:

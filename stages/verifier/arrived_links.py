@@ -1,4 +1,4 @@
-"""Distinct URLs that arrived in a piece of the key space, with the sums of what their links brought."""
+"""Distinct URLs that arrived in a piece of the key space, with what their links brought."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,15 +46,15 @@ class Links:
     domain_key: np.ndarray
     key: np.ndarray
     depth: np.ndarray  # least
-    sums: dict[str, np.ndarray]  # u64, of each accumulator that has a value above zero
+    brought: dict[str, np.ndarray]  # u64, of each accumulator that has a value above zero
     linked: np.ndarray  # bool: found by a link or a seed; false: only in a list that is not ours
     rows: int  # that came by links and seeds, repeats included
 
     def __len__(self) -> int:
         return len(self.key)
 
-    def sums_of(self, name: str, which: np.ndarray) -> np.ndarray:
-        return self.sums[name][which] if name in self.sums else np.zeros(len(which), np.uint64)
+    def brought_of(self, name: str, which: np.ndarray) -> np.ndarray:
+        return self.brought[name][which] if name in self.brought else np.zeros(len(which), np.uint64)
 
 
 @dataclass(frozen=True)
@@ -85,16 +85,16 @@ def gather(arrived: Arrived) -> Gathered:
     starts = find_groups(domain, key)
     first = order[starts]
     depth = np.minimum.reduceat(arrived.join("depth")[order], starts)
-    sums = {
-        accumulator.name: np.add.reduceat(arrived.join(accumulator.name)[order], starts, dtype=np.uint64)
-        for accumulator in ACCUMULATORS
-        if arrived.has_any(accumulator.name)
+    brought = {
+        one.name: one.combine(arrived.join(one.name)[order], starts)
+        for one in ACCUMULATORS
+        if arrived.has_any(one.name)
     }
     links = Links(
         domain_key=domain[starts],
         key=key[starts],
         depth=depth,
-        sums=sums,
+        brought=brought,
         linked=first < arrived.linked_rows,
         rows=arrived.linked_rows,
     )

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from contract import revisits
+from contract.accumulators import ACCUMULATORS
 from contract.config import Config
 from contract.policies import rules
 from contract.revisits import NEVER_MS, Pages
@@ -49,6 +50,20 @@ def describe_generation(servers: pa.Table, states: np.ndarray) -> dict:
         "largest_domain_known": int(known.max()) if domains else 0,
         "largest_domain_servers": int(np.bincount(domain).max()) if domains else 0,
     }
+
+
+class Sums:
+    """The sums over all rows of a block, by accumulator; a latest value has none."""
+
+    def __init__(self) -> None:
+        self._sums = {one.name: 0 for one in ACCUMULATORS if not one.is_latest}
+
+    def take(self, rows: Mapping[str, np.ndarray]) -> None:
+        for name in self._sums:
+            self._sums[name] += int(rows[name].sum(dtype=np.uint64))
+
+    def figures(self) -> dict[str, int]:
+        return {f"{name}_sum": total for name, total in self._sums.items()}
 
 
 def count_failures(servers: pa.Table) -> list[dict]:

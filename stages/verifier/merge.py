@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from contract.accumulators import SHARED_NAMES
+from contract.accumulators import ACCUMULATORS, SHARED_NAMES
 from contract.config import Revisit
 from contract.generation import COLUMNS, SIDE_COLUMNS, Generation
 from contract.tables import COLLECTED_STATE, GIVEN_UP, PRESCHEDULED, REFUSED_BY_ROBOTS, REFUSED_BY_RULE, TAKEN, WAITING
@@ -105,8 +105,9 @@ def merge_rows(
         older["segment"] = segment_of_old[older["segment"]]
     at = match.known_rows
     older["depth"][at] = np.minimum(older["depth"][at], links.depth[match.known])
-    for name, sums in links.sums.items():
-        older[name][at] = add_up(older[name][at], sums[match.known], COLUMNS[name])
+    for one in ACCUMULATORS:
+        if one.name in links.brought:
+            older[one.name][at] = one.join(older[one.name][at], links.brought[one.name][match.known])
     fresh = {
         "key": links.key[which],
         "server": new_servers - servers.first_of_domain[new_servers],
@@ -114,7 +115,7 @@ def merge_rows(
         "state": WAITING,
         "depth": links.depth[which],
         **features,
-        **{name: bound(sums[which], COLUMNS[name]) for name, sums in links.sums.items()},
+        **{name: bound(values[which], COLUMNS[name]) for name, values in links.brought.items()},
     }
     weave = Weave(len(older["key"]), match.before)
 
@@ -140,14 +141,6 @@ def index_servers(match: Match, new_servers: np.ndarray, within: np.ndarray, ser
         raise Damaged("server", f"expected numbers of the servers of each row's domain, found {wrong} others")
     server_index = np.repeat(domains.first_server[:-1].astype(np.int32), rows)
     return np.add(server_index, within, out=server_index, casting="unsafe")
-
-
-def add_up(values: np.ndarray, more: np.ndarray, dtype: str) -> np.ndarray:
-    """Sums that stay at the largest value of their type; `more` is u64."""
-    most = np.uint64(np.iinfo(dtype).max)
-    values = values.astype(np.uint64)
-    room = most - values
-    return np.where(more > room, most, values + more).astype(dtype)
 
 
 def apply_happened(match: Match, rows: dict[str, np.ndarray], happened: Happened, attempts_max: int) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from contract.accumulators import ACCUMULATORS
 from contract.config import Config
 from contract.generation import Generation, GenerationWriter
 from contract.policies import features_of
@@ -23,7 +22,7 @@ from contract.surt_match import find_rules
 from contract.tables import PRESCHEDULED, WAITING
 from stages.verifier.arrived_links import Arrived, Gathered, first_of_each, gather
 from stages.verifier.decisions import Decisions
-from stages.verifier.figures import VisitFigures
+from stages.verifier.figures import Sums, VisitFigures
 from stages.verifier.harvest import Answers, Happened
 from stages.verifier.merge import (
     Match,
@@ -78,7 +77,7 @@ class Block:
     counts: Counter[str]
     rows_done: int = 0  # of the new generation
     side_done: int = 0  # of the parent's side set
-    sums: dict[str, int] = field(default_factory=lambda: {accumulator.name: 0 for accumulator in ACCUMULATORS})
+    sums: Sums = field(default_factory=Sums)
 
 
 class PieceMerge:
@@ -221,8 +220,7 @@ class PieceMerge:
         block = self._block
         block.rows_done += len(rows["state"])
         block.counts.update(count_sets(match, old_state, self._answers))
-        for name in block.sums:
-            block.sums[name] += int(rows[name].sum(dtype=np.uint64))
+        block.sums.take(rows)
         return (rows["state"],)
 
     def _settle_texts(self, state: np.ndarray) -> tuple[np.ndarray]:

@@ -114,7 +114,7 @@ class Refusals:
 
     def _keep(self, links: Links, which: np.ndarray, codes: np.ndarray) -> None:
         columns = {"domain_key": links.domain_key[which], "url_key": links.key[which], "rule": codes}
-        columns |= {name: links.sums_of(name, which) for name in COUNTED_NAMES}
+        columns |= {name: links.brought_of(name, which) for name in COUNTED_NAMES}
         self._rows.append(pa.table({name: columns[name] for name in REFUSED_ROWS.names}, schema=REFUSED_ROWS))
 
     def counts(self) -> dict[str, int]:

@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from contract import names
-from contract.accumulators import ACCUMULATORS
 from contract.blocks import in_interval, interval
 from contract.config import Config
 from contract.generation import COLUMNS, SIDE_COLUMNS, Generation, GenerationWriter, open_generation
 from contract.plan import Plan
 from contract.tables import COLLECTED_STATE, STATES
 from stages.verifier import prefixes as prefix_table
-from stages.verifier.figures import VisitFigures, describe_generation
+from stages.verifier.figures import Sums, VisitFigures, describe_generation
 from stages.verifier.preparation import read_prepared
 from stages.verifier.texts import part_texts
 from storage.publish import FORMAT, confirm_published, encode_json, publishing
@@ -69,16 +68,14 @@ def write_part(folder: Path, parent: Generation, part: slice, config: Config) ->
     servers = parent.servers.slice(part.start, part.stop - part.start)
     texts, segments = part_texts(parent.texts, parent.rows["segment"], start, stop, column(servers, "robots_text"))
     writer = GenerationWriter(folder)
-    states, sums = np.zeros(len(STATES), np.int64), dict.fromkeys((accumulator.name for accumulator in ACCUMULATORS), 0)
-    visits = VisitFigures(config)
+    states, sums, visits = np.zeros(len(STATES), np.int64), Sums(), VisitFigures(config)
     side_start = int(np.count_nonzero(parent.rows.read("state", 0, start) == COLLECTED_STATE))
     for begin in range(start, stop, PIECE_ROWS):
         rows = {name: parent.rows.read(name, begin, min(begin + PIECE_ROWS, stop)) for name in COLUMNS}
         rows["segment"] = segments[rows["segment"]]
         writer.rows.append(rows)
         states += np.bincount(rows["state"], minlength=len(STATES))
-        for name in sums:
-            sums[name] += int(rows[name].sum(dtype=np.uint64))
+        sums.take(rows)
         side_stop = side_start + int(np.count_nonzero(rows["state"] == COLLECTED_STATE))
         side = {name: parent.side.read(name, side_start, side_stop) for name in SIDE_COLUMNS}
         writer.side.append(side)
@@ -94,7 +91,7 @@ def write_part(folder: Path, parent: Generation, part: slice, config: Config) ->
     return {
         **describe_generation(servers, states),
         **visits.figures({name: column(servers, name) for name in ("due_at_ms", "given_up")}),
-        **{f"{name}_sum": total for name, total in sums.items()},
+        **sums.figures(),
         "texts": texts,
         "seen": parent.seen,
     }

@@ -195,7 +195,7 @@ class Walk:
         block.writer.write_servers(servers, self.refusals.prefixes())
         figures = describe_generation(servers, block.servers.states.sum(axis=0))
         figures |= block.visits.figures(block.servers.columns)
-        return figures | {f"{name}_sum": total for name, total in block.sums.items()}, texts
+        return figures | block.sums.figures(), texts
 
     def _weigh(self, low: int, high: int, row_bytes: float) -> int:
         """Approximate memory in bytes that a range of pairs needs; `row_bytes` of it per row of the parent."""

@@ -1,4 +1,4 @@
-"""Today's programs read what version 5 wrote, write the same bytes again, and name what is broken."""
+"""Today's programs read what the present format holds, write the same bytes again, and name what is broken."""
 
 import shutil
 import subprocess
@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from contract import names
-from storage.publish import describe, encode_json, read_json
+from storage.publish import FORMAT, describe, encode_json, read_json
 from tests.golden import BLOCK, GOLDEN, LAST, REVISITED, SEGMENT, SHOWN, shown_name
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -86,7 +86,7 @@ def empty(content: bytes) -> bytes:
 
 
 def renumber(content: bytes) -> bytes:
-    return content.replace(b'"format": 5', b'"format": 6')
+    return content.replace(b'"format": %d' % FORMAT, b'"format": %d' % (FORMAT + 1))
 
 
 CYCLE = names.cycle(LAST)
@@ -129,7 +129,7 @@ def test_each_kind_of_damage_is_named(crawl, name, breaking):
     assert checked.returncode == 65 and "Traceback" not in told, told
     assert Path(name).name in told, told
     if breaking is renumber:
-        assert "format version 6, this program reads version 5" in told
+        assert f"format version {FORMAT + 1}, this program reads version {FORMAT}" in told
 
 
 def test_a_record_of_another_url_is_found(crawl):

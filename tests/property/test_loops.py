@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contract.accumulators import ACCUMULATORS
 from contract.tables import EXTRACTED
 from contract.url_paths import hash_texts, locate_paths
 from stages.extractor.documents.tag_scan import find_byte
@@ -98,12 +99,12 @@ def test_each_url_is_gathered_once(way, tables, foreign_rows):
         columns = dict(zip(("domain_key", "url_key", "depth", "links_in"), zip(*rows))) if rows else {}
         urls = [f"http://{domain}/{key}" for domain, key, *_ in rows]
         given_columns = {
+            **{one.name: [0] * len(rows) for one in ACCUMULATORS},
             **columns,
             "url": urls,
             "server_key": columns.get("domain_key", ()),
-            "mentions": [0] * len(rows),
+            "lastmod_s": columns.get("links_in", ()),  # the same numbers: one is added up, the other's largest stays
         }
-        given_columns["cash"] = [0] * len(rows)
         return pa.table(
             {name: pa.array(list(given_columns.get(name, ())), EXTRACTED.field(name).type) for name in EXTRACTED.names},
             schema=EXTRACTED,
@@ -116,13 +117,14 @@ def test_each_url_is_gathered_once(way, tables, foreign_rows):
     links = gathered.links
     want = {}
     for domain, key, depth, links_in in rows + foreign:
-        least, total = want.get((domain, key), (255, 0))
-        want[domain, key] = min(least, depth), total + links_in
+        least, total, most = want.get((domain, key), (255, 0, 0))
+        want[domain, key] = min(least, depth), total + links_in, max(most, links_in)
     assert list(zip(links.domain_key.tolist(), links.key.tolist())) == sorted(want) and len(links) == len(want)
     assert links.depth.tolist() == [want[pair][0] for pair in sorted(want)]
     everything = np.arange(len(want))
-    assert links.sums_of("links_in", everything).tolist() == [want[pair][1] for pair in sorted(want)]
-    assert "cash" not in links.sums and links.sums_of("cash", everything).tolist() == [0] * len(want)
+    assert links.brought_of("links_in", everything).tolist() == [want[pair][1] for pair in sorted(want)]
+    assert links.brought_of("lastmod_s", everything).tolist() == [want[pair][2] for pair in sorted(want)]
+    assert "cash" not in links.brought and links.brought_of("cash", everything).tolist() == [0] * len(want)
     linked = {(domain, key) for domain, key, *_ in rows}
     assert links.linked.tolist() == [pair in linked for pair in sorted(want)] and links.rows == len(rows)
     assert gathered.lines_of(everything).to_pylist() == [

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contract.accumulators import COUNTED, LINKED, Accumulator
 from contract.config import Config, Scheduler, Verifier
 from contract.generation import BLOCK_SERVERS, domains_of, line_numbers
 from contract.tables import COLLECTED_STATE, PRESCHEDULED, WAITING
-from stages.verifier.merge import add_up
 from stages.verifier.pieces import cut
 from stages.verifier.prescheduling import Refill
 from stages.verifier.server_table import ServerTable
@@ -180,9 +180,11 @@ def test_pieces_follow_each_other_and_fit(rows, most):
 
 @quick
 @given(st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(0, END)), min_size=1, max_size=20))
-def test_sums_stay_at_their_largest(values):
+def test_sums_and_latest_values_stay_within_their_column(values):
     have, more = np.array([one for one, _ in values], np.uint32), np.array([two for _, two in values], np.uint64)
-    assert add_up(have, more, "u4").tolist() == [min(one + two, 2**32 - 1) for one, two in values]
+    most = 2**32 - 1
+    assert Accumulator("", "u4", COUNTED).join(have, more).tolist() == [min(one + two, most) for one, two in values]
+    assert Accumulator("", "u4", LINKED).join(have, more).tolist() == [max(one, min(two, most)) for one, two in values]
 
 
 @quick
