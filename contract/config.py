@@ -92,6 +92,7 @@ class Revisit:
     share_max: float = number(0.5, 0, 1)
     spread_share: float = number(0.05, 0, 1)
     misses_max: int = number(5, 0, 250)
+    forget_after_days: int = number(0, 0, 36_500)
 
 
 @dataclass(frozen=True)

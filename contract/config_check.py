@@ -15,6 +15,7 @@ from contract.url import NotCanonical, host_named
 
 Value = TypeVar("Value")
 REPLACED = {"order": "scheduler.policy", "prescheduled_by": "scheduler.policy"}  # keys of earlier versions
+DAY_S = 86_400
 SURTS, PATTERNS = "SURT prefixes, as in 'br,ufmg,' or 'br,ufmg,www)/ensino'", "regular expressions"
 
 
@@ -190,3 +191,26 @@ def check_pairs(config: Config, source: str) -> None:
         low, high = lookup(config, smaller), lookup(config, larger)
         if low > high:
             raise BadConfiguration(f"{source}: {smaller} = {low} must not be above {larger} = {high}")
+    check_forgetting(config, source)
+
+
+def check_forgetting(config: Config, source: str) -> None:
+    """A page that still links to a URL must be seen twice in the time after which the URL is forgotten."""
+    days, where = config.revisit.forget_after_days, f"{source}: [revisit] forget_after_days"
+    if not days:
+        return
+    if config.revisit.policy == "none":
+        raise BadConfiguration(
+            f'{where} = {days} needs revisits, which say what still has links: found [revisit] policy = "none"'
+        )
+    longest = "interval_s" if config.revisit.policy == "uniform" else "interval_max_s"
+    intervals = {f"[revisit] {longest}": lookup(config, f"revisit.{longest}")}
+    intervals |= {
+        f"[[priority]], rule {number}, interval_s": rule.interval_s for number, rule in enumerate(config.priority, 1)
+    }
+    for name, interval_s in intervals.items():
+        if 2 * interval_s > days * DAY_S:
+            raise BadConfiguration(
+                f"{where} = {days}: expected at least twice the time between two visits of a page, "
+                f"found {name} = {interval_s:g} s, which is {interval_s / DAY_S:g} days"
+            )

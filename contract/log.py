@@ -29,6 +29,7 @@ INBOX_NAMES_MAX = 1_000
 # A gap is looked for at these distances behind the end of the log.
 AHEAD = (*range(1, 9), *(1 << bit for bit in range(4, 17)))
 CRAWL, ABSORB, SEED, GROW, ABANDON, RECONSIDER = "crawl", "absorb", "seed", "grow", "abandon", "reconsider"
+FORGET = "forget"
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Kind:
     from_inbox: bool = False  # its cycle takes in a file of inbox/, which an operator left there
     merges: bool = False  # the verifier merges tables into the block: one new generation, and a table of refused URLs
     splits: bool = False  # the verifier splits the block: two new generations, and N grows by one
+    forgets: bool = False  # the verifier removes rows of the block: one new generation, and a table of what it removed
     is_turn: bool = False  # the block has had its turn, even if nothing came of it
 
     @property
@@ -60,6 +62,7 @@ KINDS = {
     ABSORB: Kind(stages=(names.VERIFIER,), merges=True),
     SEED: Kind(table=names.AUX, from_inbox=True),
     GROW: Kind(stages=(names.VERIFIER,), splits=True),
+    FORGET: Kind(stages=(names.VERIFIER,), forgets=True),
     ABANDON: Kind(is_turn=True),
     RECONSIDER: Kind(table=names.RECONSIDERED, from_inbox=True),
 }

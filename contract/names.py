@@ -48,6 +48,7 @@ REJECTED = "UrlsRejeitadas.parquet"
 AUX = "AUX.parquet"
 RECONSIDERED = "Reconsideradas.parquet"
 REFUSED_URLS = "UrlsRecusadas.parquet"
+FORGOTTEN = "UrlsEsquecidas.parquet"
 REPORT = "report.json"
 
 NUMBER_END = 1 << 32  # of cycles, blocks and positions of the log: texts are found by cycles of 32 bits

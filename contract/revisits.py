@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from contract.accumulators import DAY_MS
 from contract.config import Revisit
 
 NONE, UNIFORM, PROPORTIONAL, OPTIMAL = "none", "uniform", "proportional", "optimal"
@@ -30,6 +31,8 @@ MINUTE_MS, MINUTE_S = 60_000, 60
 CHANGED_SHARE = 0.2  # with the policy optimal a page is due when it has changed with this probability
 RATE_MAX_PER_S = 1.0
 DOUBLINGS_MAX = 20
+# A block forgets when one in so many of its rows can be forgotten: all of its texts are written anew for that.
+FORGET_PART = 20
 PERIOD_MAX_MIN = int(np.iinfo(np.uint32).max)  # of a column: 8,000 years
 
 Numbers = npt.NDArray[np.float64]
@@ -143,6 +146,39 @@ def worth(config: Revisit, pages: Pages, rates: Numbers | None, now_ms: int) -> 
     changed = rates * age_s
     gained = (1 - (1 + changed) * np.exp(-changed)) / (rates * config.interval_max_s)
     return np.where(pages.rule_interval_s > 0, by_age, np.clip(gained, 0, 1))
+
+
+def conditional_from_ms(config: Revisit, now_ms: int) -> int:
+    """A page is asked with a condition where its last full answer is not older than this.
+
+    A page that answers 304 names no links, and what it links to must not be forgotten. So with forget_after_days every
+    page answers in full once in half of that time.
+    """
+    return now_ms - config.forget_after_days * DAY_MS // 2 if config.forget_after_days else -NEVER_MS
+
+
+def forgettable(linked_day: npt.NDArray[Any], depth: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Rows that may be forgotten: those that a page has linked to. Seeds, and URLs of an operator's list, never are."""
+    return np.asarray((linked_day > 0) & (depth > 0))
+
+
+def is_forgotten(
+    config: Revisit, now_ms: int, linked_day: npt.NDArray[Any], depth: npt.NDArray[Any]
+) -> npt.NDArray[np.bool_]:
+    """Rows that no page has linked to for forget_after_days whole days."""
+    if not config.forget_after_days:
+        return np.zeros(len(depth), bool)
+    last_day = now_ms // DAY_MS - config.forget_after_days
+    return forgettable(linked_day, depth) & (linked_day < last_day)
+
+
+def forget_due_ms(config: Revisit, linked_on: npt.NDArray[np.int64], known: int) -> int | None:
+    """When one in FORGET_PART of a block's rows can be forgotten; `linked_on`: forgettable rows by their linked_day."""
+    if not config.forget_after_days or not linked_on.sum():
+        return None
+    needed = max(1, known // FORGET_PART)
+    day = int(np.searchsorted(np.cumsum(linked_on), needed))
+    return (day + config.forget_after_days + 1) * DAY_MS if day < len(linked_on) else None
 
 
 def next_period_min(config: Revisit, pages: Pages, is_changed: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:

@@ -157,6 +157,15 @@ REFUSED_ROWS = schema(
     ("rule", pa.uint8()),
 )
 
+# Rows of a block that were removed, with the sums that links had brought them.
+FORGOTTEN = schema(
+    ("domain_key", pa.uint64()),
+    ("url_key", pa.uint64()),
+    ("url", pa.string()),
+    ("state", pa.uint8()),
+    *((name, pa.uint64()) for name in COUNTED_NAMES),
+)
+
 RECONSIDERED = schema(*KEYS, ("is_server", pa.bool_()))
 
 LINKS = schema(

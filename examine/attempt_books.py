@@ -16,6 +16,7 @@ from contract.log import KINDS, Entry, History
 from contract.pending import SCHEMAS
 from contract.tables import ANSWERED, COLLECTED, FAILED
 from examine.findings import Findings
+from examine.forgotten import read_forgotten
 from storage.pairs import find_pairs
 from storage.tables import column, read_table
 
@@ -46,6 +47,11 @@ class Ledger:
         again[row[~named]] = True
         self.attempts[again & ~self._collected] = 0
 
+    def forget(self, domain: np.ndarray, key: np.ndarray) -> None:
+        """What happened to URLs before they were forgotten does not count, where they are known again."""
+        row, _ = self._find(domain, key, key)
+        self.attempts[row], self._collected[row] = 0, False
+
     def _find(self, domain: np.ndarray, key: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The rows of those keys that are in the block, and their values."""
         here = in_interval(domain, *self._bounds)
@@ -64,6 +70,10 @@ def check_attempts(crawl: Path, log: History, generations: dict[int, Generation]
             outcomes = read_outcomes(crawl, entry)
             for ledger in ledgers.values():
                 ledger.take_outcomes(*outcomes)
+        elif entry is not None and KINDS[entry.kind].forgets:
+            forgotten = read_forgotten(crawl, entry)
+            for ledger in ledgers.values():
+                ledger.forget(column(forgotten, "domain_key"), column(forgotten, "url_key"))
         elif entry is not None and KINDS[entry.kind].from_inbox:
             decision = read_decision(crawl, entry)
             for ledger in ledgers.values():
@@ -77,7 +87,8 @@ def check_attempts(crawl: Path, log: History, generations: dict[int, Generation]
 
 def order_of(numbered: tuple[int, Entry | None]) -> float:
     position, entry = numbered
-    return entry.seen if entry is not None and KINDS[entry.kind].fetches else position + 0.5
+    is_of_block = entry is not None and (KINDS[entry.kind].fetches or KINDS[entry.kind].forgets)
+    return entry.seen if is_of_block else position + 0.5
 
 
 def read_outcomes(crawl: Path, entry: Entry) -> tuple[np.ndarray, ...]:

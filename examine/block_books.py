@@ -15,10 +15,12 @@ from contract.pending import find_pending_aux
 from contract.tables import AUX, COLLECTED, COLLECTED_STATE, EXTRACTED, METADATA, REFUSED_ROWS, STATES
 from contract.url import Keys, server_of
 from examine.findings import Findings
+from examine.forgotten import forgetting, read_forgotten
 from storage.arrays import differ_sorted
 from storage.publish import is_published, read_manifest
 from storage.tables import column, read_table
 
+KEYS = "keys of R, AUX, refused and forgotten = keys of all cycles and seeds"
 Sums = Counter[str]  # by name of a counted accumulator
 
 
@@ -112,7 +114,9 @@ class Found:
 
 
 def check_position(crawl: Path, log: History, found: Found, findings: Findings) -> None:
-    """At this position of the log: R and what waits in AUX together are exactly what cycles and seeds brought."""
+    """At this position of the log: R, what waits in AUX, and what was refused or forgotten are exactly what cycles and
+    seeds brought.
+    """
     entry_path = crawl / names.LOG / names.log_entry(log.length - 1)
     entries = [entry for entry in log.entries if entry is not None]
     brought = [found.of(entry.kind, entry.cycle) for entry in entries if KINDS[entry.kind].has_aux]
@@ -123,6 +127,10 @@ def check_position(crawl: Path, log: History, found: Found, findings: Findings) 
             refused = read_table(path, REFUSED_ROWS)
             known.append(column(refused, "url_key"))
             sums += add_up({name: column(refused, name) for name in COUNTED_NAMES})
+    for entry in forgetting(log):
+        forgotten = read_forgotten(crawl, entry)
+        known.append(column(forgotten, "url_key"))
+        sums += add_up({name: column(forgotten, name) for name in COUNTED_NAMES})
     for block in range(log.blocks):
         generation = open_generation(crawl, block, log.generation(block))
         known.append(np.asarray(generation.rows["key"]))
@@ -136,7 +144,7 @@ def check_position(crawl: Path, log: History, found: Found, findings: Findings) 
     for name in COUNTED_NAMES:
         words = name.replace("_", " ")
         findings.equal(
-            f"{words} of R, AUX and refused = {words} of all cycles",
+            f"{words} of R, AUX, refused and forgotten = {words} of all cycles",
             entry_path,
             sums[name],
             sum(numbers[name] for _, numbers in brought),
@@ -145,12 +153,10 @@ def check_position(crawl: Path, log: History, found: Found, findings: Findings) 
     have = np.unique(np.concatenate(known))
     want = np.unique(np.concatenate([np.empty(0, np.uint64), *(part for part, _ in brought)]))
     missing, extra = differ_sorted(want, have)
-    findings.hold("keys of R, AUX and refused = keys of all cycles and seeds", len(want))
+    findings.hold(KEYS, len(want))
     if len(missing) or len(extra):
         findings.deny(
-            "keys of R, AUX and refused = keys of all cycles and seeds",
-            entry_path,
-            f"{len(missing)} lost, {len(extra)} from nowhere, first {[*missing[:1], *extra[:1]]}",
+            KEYS, entry_path, f"{len(missing)} lost, {len(extra)} from nowhere, first {[*missing[:1], *extra[:1]]}"
         )
 
 

@@ -29,6 +29,7 @@ from examine.attempt_books import check_attempts
 from examine.block_books import Found, check_chain, check_generation, check_position, check_side, is_kept
 from examine.cycle_books import check_cycle, check_sets
 from examine.findings import Findings
+from examine.forgotten import check_forgotten
 from examine.log_summary_check import check_summary, find_unusable
 from examine.prepared_books import check_features, check_servers
 from examine.visit_books import check_visits
@@ -83,6 +84,8 @@ def check_all(crawl: CrawlFolder, log: History, findings: Findings) -> None:
         with findings.reading(FILES, crawl.path / names.cycle(entry.cycle)):
             if KINDS[entry.kind].fetches:
                 check_cycle(crawl.path, entry.cycle, keys, findings)
+            elif KINDS[entry.kind].forgets:
+                check_forgotten(crawl.path, entry, findings)
             elif KINDS[entry.kind].merges:
                 folder = crawl.path / names.cycle(entry.cycle) / names.VERIFIER
                 check_sets(folder, read_manifest(folder)["counts"], findings)

@@ -27,6 +27,7 @@ from contract.tables import (
     COLLECTED_STATE,
     EXTRACTED,
     FAILURES,
+    FORGOTTEN,
     LINKS,
     METADATA,
     REFUSED_ROWS,
@@ -148,13 +149,18 @@ def find_refusals(crawl: Path, log: History, subject: Subject) -> Iterator[dict]
 
 
 def find_events(crawl: Path, log: History, subject: Subject) -> Iterator[dict]:
-    """Each committed cycle that found it or asked for it, in the order of the log; `missing`: tables not kept."""
+    """Each committed cycle that found it, asked for it or forgot it, in the order of the log.
+
+    `missing`: tables that were not kept.
+    """
     for position, entry in enumerate(log.entries):
-        if entry is None or not KINDS[entry.kind].has_aux:
+        if entry is None or not (KINDS[entry.kind].has_aux or KINDS[entry.kind].forgets):
             continue
         folder = crawl / names.cycle(entry.cycle)
         about = {"commit": position, "cycle": entry.cycle}
-        if KINDS[entry.kind].from_inbox:
+        if KINDS[entry.kind].forgets:
+            tables = [("forgotten", folder / names.VERIFIER / names.FORGOTTEN, FORGOTTEN)]
+        elif KINDS[entry.kind].from_inbox:
             tables = [("seeded", folder / names.VERIFIER / names.AUX, AUX)]
         else:
             tables = [

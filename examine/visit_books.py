@@ -16,6 +16,7 @@ from contract.plan import read_plan
 from contract.revisits import MINUTE_MS
 from contract.tables import ANSWERED, COLLECTED, METADATA, URL_LIST
 from examine.findings import Findings
+from examine.forgotten import read_forgotten
 from storage.errors import Damaged
 from storage.pairs import find_pairs
 from storage.tables import column, fixed_bytes, read_table
@@ -79,6 +80,13 @@ class Visits:
         self.columns["misses"][row[is_collected]] += 1
         self.columns["visited_at_ms"][row[is_collected]] = at_ms[is_collected]
 
+    def forget(self, keys: list[np.ndarray]) -> None:
+        """Visits before a URL was forgotten do not count, where it is known again."""
+        row = self.find(keys)
+        row = row[row >= 0]
+        for values in (*self.columns.values(), self._digest):
+            values[row] = 0
+
     def compare(self, generation: Generation, folder: Path, findings: Findings) -> None:
         side = generation.side
         for claim, columns in CLAIMS.items():
@@ -93,6 +101,10 @@ def check_visits(crawl: Path, log: History, generations: dict[int, Generation], 
     """Over the live generations of all blocks."""
     blocks = {block: Visits(generation) for block, generation in generations.items()}
     for entry in log.entries:
+        if entry is not None and KINDS[entry.kind].forgets:
+            forgotten = read_forgotten(crawl, entry)
+            for visits in blocks.values():
+                visits.forget([column(forgotten, name) for name in ORDER])
         if entry is None or not KINDS[entry.kind].fetches:
             continue
         path = crawl / names.cycle(entry.cycle) / names.SCHEDULER / names.URL_LIST

@@ -41,6 +41,8 @@ def judge_visits(events: list[dict[str, Any]]) -> None:
     """Notes under `found` of each event `asked`, in order, what the visit found; `page` is its row of metadata."""
     known, is_first = UNKNOWN_DIGEST, True
     for event in events:
+        if event["event"] == "forgotten":
+            known, is_first = UNKNOWN_DIGEST, True
         if event["event"] != "asked":
             continue
         page = event.get("page")

@@ -30,7 +30,7 @@ from contract.policies import policy_of
 from contract.robots import Rules
 from contract.scope.verdict import judge_by_plan
 from contract.seeds import parse_lines, read_lines
-from contract.tables import ANSWERED, REFUSED, REJECTED
+from contract.tables import ANSWERED, REFUSED, REJECTED, STATES
 from contract.terminal import make_plain
 from contract.trouble import explain
 from contract.units import count, moment, size
@@ -225,6 +225,12 @@ def judge_unknown(
         return "not yet", f"cycle {cycle} brought it; it waits in AUX for the next turn of block {subject.block}"
     if name := find_in_inbox(crawl.path, subject.url, config):
         return "not yet", f"it is a seed in inbox/{name}, which the next turn of the ring takes in"
+    forgotten = [event["cycle"] for event in facts["events"] if event["event"] == "forgotten"]
+    if forgotten and not any(later["cycle"] > forgotten[-1] for later in facts["refused"]):
+        return "forgotten", (
+            f"by cycle {forgotten[-1]}: no page had linked to it for so long ([revisit] forget_after_days); "
+            "a page that links to it brings it back"
+        )
     if facts["refused"]:
         last = facts["refused"][-1]
         return "refused by rule", (
@@ -306,7 +312,11 @@ def describe(facts: dict, crawl: Path) -> list[str]:
             f"found     first by cycle {event['cycle']} (commit {event['commit']}), "
             + ("as a seed" if event["event"] == "seeded" else f"{count(event['depth'], 'hop')} from a seed")
         )
-    for event in [event for event in events if event["event"] == "asked"]:
+    for event in [event for event in events if event["event"] in ("asked", "forgotten")]:
+        if event["event"] == "forgotten":
+            was = STATES[event["state"]].replace("_", " ")
+            lines.append(f"forgotten in cycle {event['cycle']} (commit {event['commit']}); it was {was}")
+            continue
         what, at_ms = event["reason"] or event["status"], event.get("failed_at_ms", event["fetched_at_ms"])
         asked_of = f" of {event['address']}" if event.get("address") else ""
         outcome = f"in cycle {event['cycle']}, {moment(at_ms)}: {event['outcome']} {what}"

@@ -27,7 +27,7 @@ SUMMARY_EVERY = 50  # commits: a reader replays fewer, in less than 3 ms
 TABLES_MAX = 20_000  # a summary with more would cost its readers more than it saves; the next deletion has fewer
 RECENT_MAX = 1_000  # entries in memory whose counts are not added up, while a long log is replayed
 FIGURES = (
-    *("known", "waiting", "earliest_due_ms", "revisit_due_ms", "servers"),
+    *("known", "waiting", "earliest_due_ms", "revisit_due_ms", "forget_due_ms", "servers"),
     *("largest_domain_known", "largest_domain_servers"),
 )
 

@@ -180,7 +180,7 @@ def is_small_commit(event: str, facts: dict) -> bool:
     if event != "committed" or facts["counts"].get(names.VERIFIER, {}).get("prepared") is not None:
         return False
     kind = KINDS[facts["plan"].kind]
-    return not kind.fetches and not kind.splits
+    return not kind.fetches and not kind.splits and not kind.forgets
 
 
 def make_title(width: int, block_width: int) -> Table:

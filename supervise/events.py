@@ -90,6 +90,9 @@ def _committed(plan: Plan, counts: dict) -> str:
     kind, merged = KINDS[plan.kind], counts.get(names.VERIFIER, {})
     if kind.splits:
         return f"block {plan.block} split in two: {count(plan.blocks + 1, 'block')}"
+    if kind.forgets:
+        gone, left = count(merged["forgotten"], "URL"), f"{merged['known']:,}"
+        return f"cycle {plan.cycle} forgot {gone} of block {plan.block}, which no page links to any more; {left} stay"
     if not kind.fetches:
         prepared = merged.get("prepared")
         return (

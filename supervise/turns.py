@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from contract.config import Blocks
-from contract.log import ABSORB, CRAWL, GROW
+from contract.log import ABSORB, CRAWL, FORGET, GROW
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,7 @@ class BlockView:
     waiting: int = 0
     earliest_due_ms: int | None = None  # of what waits
     revisit_due_ms: int | None = None  # when enough collected pages are due again for a cycle
+    forget_due_ms: int | None = None  # when enough rows can be forgotten
     servers: int = 0
     largest_domain_known: int = 0
     largest_domain_servers: int = 0
@@ -37,7 +38,7 @@ class BlockView:
 class Turn(NamedTuple):
     """The cycle to plan next."""
 
-    kind: str  # crawl, absorb or grow
+    kind: str  # crawl, absorb, forget or grow
     block: int
 
 
@@ -56,7 +57,8 @@ class Done(NamedTuple):
 def next_turn(views: Sequence[BlockView], now_ms: int, revisits: bool = True) -> Turn | Sleep | Done:
     """The turn goes to the free block whose last turn is oldest, ties by number.
 
-    A block that is not prepared is not listed: it gets a turn that prepares it first. Without `revisits` only URLs that
+    A block that is not prepared is not listed: it gets a turn that prepares it first; one that has enough to forget
+    forgets first. Without `revisits` only URLs that
     wait make a block due, so that such a run can end.
     """
     later = []
@@ -64,6 +66,8 @@ def next_turn(views: Sequence[BlockView], now_ms: int, revisits: bool = True) ->
         due_at_ms = view.due_at_ms(revisits)
         if not view.is_prepared:
             return Turn(ABSORB, view.block)
+        if view.forget_due_ms is not None and view.forget_due_ms <= now_ms:
+            return Turn(FORGET, view.block)
         if due_at_ms is not None and due_at_ms <= now_ms and not (view.pending and view.was_abandoned):
             return Turn(CRAWL, view.block)
         if view.pending:

@@ -12,7 +12,7 @@ from contract.accumulators import DAY_MS
 from contract.config import Config
 from contract.crawl_folder import CrawlFolder, create, open_folder
 from contract.generation import open_generation
-from contract.log import ABSORB, GROW, History, commit, replay
+from contract.log import ABSORB, FORGET, GROW, History, commit, replay
 from contract.plan import Plan, VerifierPlan, write_plan
 from contract.tables import ANSWERED, COLLECTED, CYCLE_SERVERS, EXTRACTED, FAILURES, LINKS, METADATA, URL_LIST
 from contract.url import server_of
@@ -208,6 +208,9 @@ class SmallCrawl:
 
     def absorb(self, block: int) -> dict:
         return self.verify(self.plan(ABSORB, block))
+
+    def forget(self, block: int, now_ms: int) -> dict:
+        return self.verify(self.plan(FORGET, block, now_ms))
 
     def grow(self, block: int) -> dict:
         return self.verify(self.plan(GROW, block))

@@ -27,6 +27,7 @@ from contract.plan import Plan, write_plan
 from contract.policies import FEATURES, POLICIES
 from contract.policies.policy import Urls
 from contract.policy_files import adopt, files_of
+from contract.revisits import conditional_from_ms
 from stages.scheduler.listing import choose_urls, describe_visits
 from storage.text_segments import take_lines
 
@@ -111,7 +112,7 @@ def time_choice(crawl: CrawlFolder, size: Size, config: Config) -> tuple[float, 
     plan = Plan(size.cycles + 1, CRAWL, 0, 1, size.cycles, NOW_MS, config)
     began = time.perf_counter()
     pool, _ = choose_urls(plan, generation)
-    describe_visits(crawl.path, generation, pool)
+    describe_visits(crawl.path, generation, pool, conditional_from_ms(config.revisit, NOW_MS))
     return time.perf_counter() - began, (len(pool), int(np.count_nonzero(pool.is_revisit)))
 
 

@@ -11,6 +11,7 @@ from contract import names
 from contract.generation import Generation, read_urls
 from contract.plan import Plan
 from contract.policies import policy_of
+from contract.revisits import conditional_from_ms
 from contract.robots_groups import read_sitemaps
 from contract.tables import CYCLE_SERVERS, TAKEN, URL_LIST
 from stages.scheduler.candidates import Pool, find_candidates, number_columns, pick
@@ -24,7 +25,7 @@ from storage.text_segments import NO_TEXT, read_blobs
 def make_list(crawl: Path, plan: Plan, generation: Generation) -> tuple[pa.Table, pa.Table]:
     pool, vrank = choose_urls(plan, generation)
     rows = pool.row.astype(np.int64)
-    visits = describe_visits(crawl, generation, pool)
+    visits = describe_visits(crawl, generation, pool, conditional_from_ms(plan.config.revisit, plan.now_ms))
     listed = pa.table(
         {
             "order": np.arange(len(pool), dtype=np.uint32),
@@ -54,14 +55,20 @@ def choose_urls(plan: Plan, generation: Generation) -> tuple[Pool, npt.NDArray[n
     return pool.take(choice.which), choice.vrank[choice.which]
 
 
-def describe_visits(crawl: Path, generation: Generation, pool: Pool) -> Mapping[str, Array]:
-    """What the list says of pages that are asked again: their validators, and whether their links were counted."""
+def describe_visits(crawl: Path, generation: Generation, pool: Pool, conditional_from_ms: int) -> Mapping[str, Array]:
+    """What the list says of pages that are asked again: their validators, and whether their links were counted.
+
+    Pages whose last full answer is older than `conditional_from_ms` are asked without a condition.
+    """
     again = np.flatnonzero(pool.is_revisit)
     side = pool.side[again].astype(np.int64)
     columns = {name: pick(generation.side, name, side) for name in ("cycle", "row", "fetched_at_ms", "parsed")}
     validators = no_validators(len(pool))
-    for values, found in zip(validators, read_validators(crawl, columns["cycle"], columns["row"], pool.key[again])):
-        values[again] = found
+    with_condition = columns["fetched_at_ms"] >= conditional_from_ms
+    places = [columns[name][with_condition] for name in ("cycle", "row")]
+    known = again[with_condition]
+    for values, found in zip(validators, read_validators(crawl, *places, pool.key[known])):
+        values[known] = found
     fetched_at_ms, counted = np.zeros(len(pool), np.int64), np.zeros(len(pool), bool)
     fetched_at_ms[again], counted[again] = columns["fetched_at_ms"], columns["parsed"] > 0
     return {

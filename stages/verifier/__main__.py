@@ -9,7 +9,8 @@
 Reads the extractor's tables of the cycle, the block's live generation and the slices of AUX that
 wait for the block. Writes a new generation R/BLOCK/CYCLE, a segment of text, AUX.parquet with the
 URLs of other blocks, report.json, and last the entry in log/ that makes them count. For a cycle of
-kind 'grow' it splits the block instead. A rerun writes the same bytes, as long as the generation that
+kind 'grow' it splits the block instead, for one of kind 'forget' it removes the URLs that no page has
+linked to for [revisit] forget_after_days. A rerun writes the same bytes, as long as the generation that
 it began from is kept: that is so for the last cycle of each block ([blocks] keep_generations).
 
 --rebuild is for a block whose live generation or text is damaged and whose generation before it is not
@@ -37,6 +38,7 @@ from contract.log_summary import read_log
 from contract.plan import Plan, VerifierPlan, fix_verifier_plan, read_plan
 from contract.stage import expect_ours, live_with_supervisor
 from contract.units import count
+from stages.verifier.forgetting import forget
 from stages.verifier.harvest import Harvest
 from stages.verifier.rebuild import rebuild_block
 from stages.verifier.split import split_block
@@ -109,6 +111,8 @@ def work(
 ) -> tuple[dict, VerifierPlan | None]:
     if KINDS[plan.kind].splits:
         return split_block(crawl.path, out, plan), None
+    if KINDS[plan.kind].forgets:
+        return forget(crawl, out, plan), None
     if KINDS[plan.kind].from_inbox:
         return publish_taken(crawl, out, plan, find_copy(crawl.path, plan)), None
     fixed = fix_verifier_plan(crawl.path, plan, log.length)
@@ -120,7 +124,8 @@ def entry_of(plan: Plan, fixed: VerifierPlan | None, log: State) -> Entry:
     if KINDS[plan.kind].splits:
         children = dict.fromkeys((plan.block, plan.blocks), plan.cycle if plan.generation is not None else None)
         return Entry(plan.kind, plan.cycle, plan.blocks + 1, parents, children, log.seen.get(plan.block, 0))
-    return Entry(plan.kind, plan.cycle, plan.blocks, parents, {plan.block: plan.cycle}, fixed.absorb_to)
+    seen = log.seen.get(plan.block, 0) if fixed is None else fixed.absorb_to  # what forgets absorbs nothing
+    return Entry(plan.kind, plan.cycle, plan.blocks, parents, {plan.block: plan.cycle}, seen)
 
 
 def find_copy(crawl: Path, plan: Plan) -> Path:

@@ -18,6 +18,7 @@ REASONS_MAX = 20  # why servers fail: the most that a manifest has
 # A block is due when one in so many of the pages that may be due is: its list is worth a cycle. Pages of a rule that
 # has an interval of its own are counted apart: a few feeds that are due each hour wait for no hundredth of the rest.
 DUE_PART = 100
+DAYS_END = 1 << 16  # of a column of u16
 PAGES_AT_ONCE = 1 << 18  # so that the memory for rates does not follow the block
 
 EVIDENCE = ("visits", "changes", "unchanged_min", "changed_min")  # that rates are estimated from
@@ -52,18 +53,26 @@ def describe_generation(servers: pa.Table, states: np.ndarray) -> dict:
     }
 
 
-class Sums:
-    """The sums over all rows of a block, by accumulator; a latest value has none."""
+class RowFigures:
+    """The figures from the columns of rows, which come piece by piece: sums, and when enough can be forgotten."""
 
-    def __init__(self) -> None:
-        self._sums = {one.name: 0 for one in ACCUMULATORS if not one.is_latest}
+    def __init__(self, config: Config) -> None:
+        self._config = config.revisit
+        self._sums = {one.name: 0 for one in ACCUMULATORS if not one.is_latest}  # a latest value has none
+        self._linked_on = np.zeros(DAYS_END, np.int64)  # rows that may be forgotten, by the day of their last link
+        self._rows = 0
 
     def take(self, rows: Mapping[str, np.ndarray]) -> None:
+        self._rows += len(rows["key"])
         for name in self._sums:
             self._sums[name] += int(rows[name].sum(dtype=np.uint64))
+        if self._config.forget_after_days:
+            days = rows["linked_day"][revisits.forgettable(rows["linked_day"], rows["depth"])]
+            self._linked_on += np.bincount(days, minlength=DAYS_END)
 
-    def figures(self) -> dict[str, int]:
-        return {f"{name}_sum": total for name, total in self._sums.items()}
+    def figures(self) -> dict[str, int | None]:
+        due_ms = revisits.forget_due_ms(self._config, self._linked_on, self._rows)
+        return {**{f"{name}_sum": total for name, total in self._sums.items()}, "forget_due_ms": due_ms}
 
 
 def count_failures(servers: pa.Table) -> list[dict]:

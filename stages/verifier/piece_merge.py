@@ -6,7 +6,7 @@ What belongs to the whole block goes along in `Block`, from piece to piece.
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from contract.surt_match import find_rules
 from contract.tables import PRESCHEDULED, WAITING
 from stages.verifier.arrived_links import Arrived, Gathered, first_of_each, gather
 from stages.verifier.decisions import Decisions
-from stages.verifier.figures import Sums, VisitFigures
+from stages.verifier.figures import RowFigures, VisitFigures
 from stages.verifier.harvest import Answers, Happened
 from stages.verifier.merge import (
     Match,
@@ -71,13 +71,13 @@ class Block:
     changed_robots: np.ndarray  # indexes of servers
     refusals: Refusals
     refill: Refill
+    figures: RowFigures
     visits: VisitFigures
     texts: Texts
     writer: GenerationWriter
     counts: Counter[str]
     rows_done: int = 0  # of the new generation
     side_done: int = 0  # of the parent's side set
-    sums: Sums = field(default_factory=Sums)
 
 
 class PieceMerge:
@@ -220,7 +220,7 @@ class PieceMerge:
         block = self._block
         block.rows_done += len(rows["state"])
         block.counts.update(count_sets(match, old_state, self._answers))
-        block.sums.take(rows)
+        block.figures.take(rows)
         return (rows["state"],)
 
     def _settle_texts(self, state: np.ndarray) -> tuple[np.ndarray]:

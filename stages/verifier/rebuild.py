@@ -23,6 +23,7 @@ from contract.log import KINDS, Entry, History
 from contract.pending import absorber, entries_with_table
 from contract.plan import Plan, VerifierPlan, read_plan
 from contract.units import count
+from stages.verifier.forgetting import forget
 from stages.verifier.harvest import Harvest
 from stages.verifier.split import split_block
 from stages.verifier.turn import take_turn, write_aux
@@ -137,7 +138,7 @@ def require_stage(folder: Path, block: int, wanted: tuple[str, ...] = ()) -> Non
 
 def absorbed(log: History, step: Step) -> list[Entry]:
     """The entries whose tables the turn took in."""
-    if KINDS[step.entry.kind].splits:
+    if not KINDS[step.entry.kind].merges:
         return []
     parent = step.parent[1]
     seen = log.entries[log.cycles[parent]].seen if parent is not None else 0
@@ -221,6 +222,8 @@ def take_step(scratch: CrawlFolder, log: History, step: Step, plan: Plan) -> Non
     entry = step.entry
     if KINDS[entry.kind].splits:
         split_block(scratch.path, scratch.path, plan)
+    elif KINDS[entry.kind].forgets:
+        forget(scratch, scratch.path, plan)
     elif KINDS[entry.kind].merges:
         # What the log says of it is the truth.
         fixed = VerifierPlan(entry.cycle, step.block, entry.blocks, step.parent[1], entry.seen)

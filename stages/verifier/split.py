@@ -14,7 +14,7 @@ from contract.generation import COLUMNS, SIDE_COLUMNS, Generation, GenerationWri
 from contract.plan import Plan
 from contract.tables import COLLECTED_STATE, STATES
 from stages.verifier import prefixes as prefix_table
-from stages.verifier.figures import Sums, VisitFigures, describe_generation
+from stages.verifier.figures import RowFigures, VisitFigures, describe_generation
 from stages.verifier.preparation import read_prepared
 from stages.verifier.texts import part_texts
 from storage.publish import FORMAT, confirm_published, encode_json, publishing
@@ -68,14 +68,14 @@ def write_part(folder: Path, parent: Generation, part: slice, config: Config) ->
     servers = parent.servers.slice(part.start, part.stop - part.start)
     texts, segments = part_texts(parent.texts, parent.rows["segment"], start, stop, column(servers, "robots_text"))
     writer = GenerationWriter(folder)
-    states, sums, visits = np.zeros(len(STATES), np.int64), Sums(), VisitFigures(config)
+    states, figures, visits = np.zeros(len(STATES), np.int64), RowFigures(config), VisitFigures(config)
     side_start = int(np.count_nonzero(parent.rows.read("state", 0, start) == COLLECTED_STATE))
     for begin in range(start, stop, PIECE_ROWS):
         rows = {name: parent.rows.read(name, begin, min(begin + PIECE_ROWS, stop)) for name in COLUMNS}
         rows["segment"] = segments[rows["segment"]]
         writer.rows.append(rows)
         states += np.bincount(rows["state"], minlength=len(STATES))
-        sums.take(rows)
+        figures.take(rows)
         side_stop = side_start + int(np.count_nonzero(rows["state"] == COLLECTED_STATE))
         side = {name: parent.side.read(name, side_start, side_stop) for name in SIDE_COLUMNS}
         writer.side.append(side)
@@ -91,7 +91,7 @@ def write_part(folder: Path, parent: Generation, part: slice, config: Config) ->
     return {
         **describe_generation(servers, states),
         **visits.figures({name: column(servers, name) for name in ("due_at_ms", "given_up")}),
-        **sums.figures(),
+        **figures.figures(),
         "texts": texts,
         "seen": parent.seen,
     }

@@ -30,10 +30,10 @@ class Texts:
     """The segments of text of a turn.
 
     `segment_of_old` gives the new number of each segment of the parent; folded ones get the number of the turn's own.
-    `folded_share` is the share of the parent's rows whose texts are folded.
+    `folded_share` is the share of the parent's rows whose texts are folded. With `folds_all` no old segment stays.
     """
 
-    def __init__(self, crawl: Path, out: Path, cycle: int, parent: Generation):
+    def __init__(self, crawl: Path, out: Path, cycle: int, parent: Generation, folds_all: bool = False):
         self._crawl = crawl
         self._path = out / names.TEXT / names.segment(cycle)
         self._cycle = cycle
@@ -41,7 +41,8 @@ class Texts:
         in_use = count_in_use(parent.rows["segment"])
         if in_use[len(parent.texts) :].any():
             raise Damaged("segment", f"expected numbers of {len(parent.texts)} segments of text, found others")
-        self._folded = choose_folded(in_use, [about["texts"] for about in parent.texts.values()])
+        lines = [about["texts"] for about in parent.texts.values()]
+        self._folded = list(range(len(lines))) if folds_all else choose_folded(in_use, lines)
         self.folded_share = sum(in_use[self._folded]) / max(len(parent), 1)
         kept = [number for number in range(len(parent.texts)) if number not in self._folded]
         self.own = len(kept)
@@ -61,6 +62,11 @@ class Texts:
         """Takes the match of the next piece, and the lines of its new rows."""
         self.settle()
         self._written = self._beside.submit(self._write, match, lines)
+
+    def append_lines(self, lines: pa.LargeBinaryArray) -> None:
+        """Takes the lines of the next rows, where the caller folds."""
+        self.settle()
+        self._written = self._beside.submit(self._writer.append, lines)
 
     def settle(self) -> None:
         """Waits until all that was taken is written, and no longer in memory."""

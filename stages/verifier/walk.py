@@ -24,7 +24,7 @@ from contract.tables import PRESCHEDULED
 from stages.verifier.arrived_links import Arrived, find_firsts, least_of_each, slice_rows
 from stages.verifier.closing import Closing
 from stages.verifier.decisions import Decisions
-from stages.verifier.figures import VisitFigures, describe_generation
+from stages.verifier.figures import RowFigures, VisitFigures, describe_generation
 from stages.verifier.harvest import Answers, Happened, Harvest
 from stages.verifier.merge import find_duplicates
 from stages.verifier.piece_merge import Block, PieceMerge
@@ -161,6 +161,7 @@ class Walk:
             changed_robots=changed_robots,
             refusals=self.refusals,
             refill=Refill(self._may_need(servers), servers, config),
+            figures=RowFigures(config),
             visits=VisitFigures(config),
             texts=texts,
             writer=GenerationWriter(folder),
@@ -195,7 +196,7 @@ class Walk:
         block.writer.write_servers(servers, self.refusals.prefixes())
         figures = describe_generation(servers, block.servers.states.sum(axis=0))
         figures |= block.visits.figures(block.servers.columns)
-        return figures | block.sums.figures(), texts
+        return figures | block.figures.figures(), texts
 
     def _weigh(self, low: int, high: int, row_bytes: float) -> int:
         """Approximate memory in bytes that a range of pairs needs; `row_bytes` of it per row of the parent."""

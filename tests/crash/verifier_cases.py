@@ -1,13 +1,15 @@
 """Crawls whose next cycle waits for the verifier, one for each kind of work that it does."""
 
+from dataclasses import replace
 from pathlib import Path
 
-from contract.config import Config, Verifier
-from contract.log import ABSORB, CRAWL, GROW
+from contract.accumulators import DAY_MS
+from contract.config import Config, Revisit, Verifier
+from contract.log import ABSORB, CRAWL, FORGET, GROW
 from contract.plan import Plan
 from contract.tables import FAILED
 from stages.verifier.texts import SEGMENTS_MAX
-from tests.small_crawl import Page, SmallCrawl
+from tests.small_crawl import NOW_MS, Page, SmallCrawl
 
 SEEDS = [f"http://s{number}.test/" for number in range(12)]
 WATCHING = Config(verifier=Verifier(prefix_from_urls=0))  # so that there is a table of prefixes
@@ -83,4 +85,21 @@ def make_folding(folder: Path) -> int:
     return harvest(crawl, 0).cycle
 
 
-CASES = {"crawl": make_crawl, "pieces": make_crawl, "absorb": make_absorb, "grow": make_grow, "folding": make_folding}
+def make_forget(folder: Path) -> int:
+    """A block with segments of text, robots.txt files and pages, whose links are too old."""
+    crawl = seeded(folder, 1)
+    for _ in range(2):
+        turn(crawl, 0)
+    crawl.config = replace(WATCHING, revisit=Revisit("uniform", forget_after_days=30))
+    crawl.absorb(0)
+    return crawl.plan(FORGET, 0, NOW_MS + 40 * DAY_MS).cycle
+
+
+CASES = {
+    "crawl": make_crawl,
+    "pieces": make_crawl,
+    "absorb": make_absorb,
+    "grow": make_grow,
+    "folding": make_folding,
+    "forget": make_forget,
+}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from contract.aux_rows import mask_of
 from contract.blocks import block_to_split, interval
 from contract.closed_cycles import ClosedCycles
-from contract.log import ABANDON, ABSORB, CRAWL, GROW, RECONSIDER, SEED, Entry, History, State
+from contract.log import ABANDON, ABSORB, CRAWL, FORGET, GROW, RECONSIDER, SEED, Entry, History, State
 from contract.log_summary import decode_state, encode_state
 from contract.pending import absorber, find_lacked, find_lacking
 
@@ -17,7 +17,7 @@ BLOCKS_FIRST = 2
 # Kind, which block, how far the cycle's number lies behind the newest, and whether the parent is a wrong one.
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from([CRAWL, CRAWL, ABSORB, SEED, GROW, ABANDON, RECONSIDER]),
+        st.sampled_from([CRAWL, CRAWL, ABSORB, FORGET, SEED, GROW, ABANDON, RECONSIDER]),
         st.integers(0, 7),
         st.integers(-3, 4),
         st.integers(0, 5).map(lambda number: number == 0),
@@ -35,7 +35,7 @@ def entries_of(steps: list[tuple[str, int, int, bool]]) -> list[Entry]:
         block = block_to_split(state.blocks) if kind == GROW else which % state.blocks
         parent = state.generation(block) if not is_stale else 4_000_000
         parents, seen = {block: parent}, min(state.length, state.seen.get(block, 0) + which)
-        if kind in (CRAWL, ABSORB):
+        if kind in (CRAWL, ABSORB, FORGET):
             entry = Entry(kind, cycle, state.blocks, parents, {block: cycle}, seen)
         elif kind == GROW:
             made = cycle if parent is not None else None

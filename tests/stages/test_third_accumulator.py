@@ -47,7 +47,7 @@ def test_one_that_counts_pages(tmp_path):
     brought = sum(map(total, crawl["extracted"]))
     there = total(crawl["known"].values()) + total(waiting(crawl)) + sum(map(total, crawl["refused"]))
     assert there == brought > 0
-    assert crawl["checked"][f"{NAME} of R, AUX and refused = {NAME} of all cycles"]
+    assert crawl["checked"][f"{NAME} of R, AUX, refused and forgotten = {NAME} of all cycles"]
     assert crawl["checked"][f"followed - followed again = sum of {NAME} over UrlsExtraidas"] == 3
 
 

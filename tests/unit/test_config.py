@@ -92,6 +92,16 @@ RULE = "[[priority]]\nsurt = 'br,'\n"
             "revisit.interval_min_s = 86400.0 must not be above revisit.interval_s = 3600",
         ),
         ("[revisit]\ninterval_max_s = 90000", "revisit.interval_s = 604800.0 must not be above revisit.interval_max_s"),
+        ("[revisit]\nforget_after_days = 90", "forget_after_days = 90 needs revisits, which say what still has links"),
+        ("[revisit]\nforget_after_days = 1.5", "[revisit] forget_after_days: expected a whole number"),
+        (
+            "[revisit]\npolicy = 'optimal'\nforget_after_days = 90",
+            "twice the time between two visits of a page, found [revisit] interval_max_s = 7.776e+06 s, which is",
+        ),
+        (
+            f"{RULE}interval_s = 864000\n[revisit]\npolicy = 'uniform'\nforget_after_days = 19",
+            "found [[priority]], rule 1, interval_s = 864000 s, which is 10 days",
+        ),
         (
             "[[priority]]\n",
             "[[priority]], rule 1: expected either a surt or a pattern, found \"surt '' and pattern ''\"",

@@ -3,7 +3,7 @@
 import pytest
 
 from contract.config import Config, Fetcher, Scheduler
-from contract.log import ABSORB, GROW, RECONSIDER, SEED
+from contract.log import ABSORB, FORGET, GROW, RECONSIDER, SEED
 from supervise.display import Display
 from supervise.events import ERROR, EVENTS, INFO, LEVELS, WARNING, describe_event, describe_kept_keys
 from supervise.flights import Flights
@@ -61,6 +61,12 @@ CASES = [
         "cycle 17 block 2/8: 5 pages, 2.0 kB, 1 failed, 2 refused, 3 not reached; 4 new URLs, 6 waiting in the block",
     ),
     ("committed", {"plan": make_plan(18, 2, kind=GROW), "counts": {}}, INFO, "block 2 split in two: 9 blocks"),
+    (
+        "committed",
+        {"plan": make_plan(18, 2, kind=FORGET), "counts": {"verifier": {"forgotten": 1_200, "known": 9_000}}},
+        INFO,
+        "cycle 18 forgot 1,200 URLs of block 2, which no page links to any more; 9,000 stay",
+    ),
     (
         "committed",
         {"plan": make_plan(19, 2, kind=ABSORB), "counts": {}},

@@ -6,7 +6,7 @@ import pytest
 from contract import names
 from contract.aux_rows import summarise
 from contract.blocks import interval
-from contract.log import ABANDON, ABSORB, CRAWL, GROW, KINDS, RECONSIDER, SEED, Entry, State, read_kind
+from contract.log import ABANDON, ABSORB, CRAWL, FORGET, GROW, KINDS, RECONSIDER, SEED, Entry, State, read_kind
 from contract.pending import SCHEMAS, Absorber, absorber, entries_with_table, find_pending, live_absorber
 
 
@@ -43,10 +43,11 @@ def test_the_properties_of_each_kind():
     assert {kind for kind in KINDS if KINDS[kind].from_inbox} == {SEED, RECONSIDER}
     assert {kind for kind in KINDS if KINDS[kind].merges} == {CRAWL, ABSORB}
     assert {kind for kind in KINDS if KINDS[kind].splits} == {GROW}
+    assert {kind for kind in KINDS if KINDS[kind].forgets} == {FORGET}
     assert {kind for kind in KINDS if KINDS[kind].is_turn} == {CRAWL, ABANDON}
     assert {KINDS[kind].table for kind in KINDS} == {"", *SCHEMAS}
     for kind in KINDS.values():
-        assert bool(kind.stages) == (kind.merges or kind.splits), "only stages make generations"
+        assert bool(kind.stages) == (kind.merges or kind.splits or kind.forgets), "only stages make generations"
         assert not (kind.from_inbox and kind.stages) and kind.stages in ((), names.STAGES, names.STAGES[-1:])
 
 
