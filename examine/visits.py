@@ -169,7 +169,7 @@ def describe_next(known: dict[str, Any], config: Config, now_ms: int) -> str:
     due_ms = found["due_at_ms"]
     when = f"since {moment(due_ms)}" if due_ms <= now_ms else f"not before {moment(due_ms)}"
     rate = found["changes_per_day"]
-    estimate = f", for an estimate of {rate:.2g} changes per day" if rate is not None else ""
+    estimate = f", for an estimate of a change every {duration(86_400 / rate)}" if rate is not None else ""
     return f"due {when}: revisits {config.revisit.policy}, every {duration(found['interval_s'])}{estimate}"
 
 

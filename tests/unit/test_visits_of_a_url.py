@@ -112,7 +112,7 @@ def test_all_visits_in_one_line():
         ({"due_at_ms": NOW_MS + 1}, f"due not before {moment(NOW_MS + 1)}: revisits uniform, every 1 h"),
         (
             {"due_at_ms": NOW_MS, "changes_per_day": 0.5},
-            f"due since {moment(NOW_MS)}: revisits uniform, every 1 h, for an estimate of 0.5 changes per day",
+            f"due since {moment(NOW_MS)}: revisits uniform, every 1 h, for an estimate of a change every 2 d",
         ),
     ],
 )
