@@ -79,6 +79,7 @@ def test_generations_say_what_they_are_prepared_for(before):
 
 
 @pytest.mark.parametrize("policy", [name for name in POLICIES if name not in ("shortest-path", "pagerank")])
+@pytest.mark.sampled(4)
 def test_a_change_of_policy_and_back(before, tmp_path, policy):
     """The turn computes what a crawl under that policy would have; back, all is as before."""
     crawl = before.copy(tmp_path / "crawl")
@@ -116,6 +117,7 @@ def test_pageranks_come_from_the_crawls_own_copy(before, tmp_path):
 
 
 @pytest.mark.parametrize("policy", ["spread", "new-domains", "in-links", "fifo"])
+@pytest.mark.sampled(2)
 def test_a_rerun_and_any_number_of_pieces_give_the_same_bytes(before, tmp_path, monkeypatch, policy):
     """A crawl turn takes in new URLs while the block is prepared; then one more turn."""
     found = []

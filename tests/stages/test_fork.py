@@ -259,6 +259,7 @@ def test_what_was_set_aside_is_known_to_be_missing(grown, tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["gap", "cut"])
+@pytest.mark.sampled(1)
 def test_a_damaged_log_is_named_and_can_be_forked_before_the_damage(grown, tmp_path, damage):
     crawl, known = grown
     entry = crawl.crawl.path / names.LOG / names.log_entry(5)
