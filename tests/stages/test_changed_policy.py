@@ -79,7 +79,6 @@ def test_generations_say_what_they_are_prepared_for(before):
 
 
 @pytest.mark.parametrize("policy", [name for name in POLICIES if name not in ("shortest-path", "pagerank")])
-@pytest.mark.sampled(4)
 def test_a_change_of_policy_and_back(before, tmp_path, policy):
     """The turn computes what a crawl under that policy would have; back, all is as before."""
     crawl = before.copy(tmp_path / "crawl")
