@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 SEEDS = 1_000_000
-EXAMPLES_SHARE, EXAMPLES_MIN = 5, 10  # the quick run tries a fifth of hypothesis' examples, and at least ten
+EXAMPLES_SHARE, EXAMPLES_MIN = 5, 5  # the quick run tries a fifth of hypothesis' examples, and at least five
 # Self-tests of bench/ and synthweb/: they change seldom, and other tests would fail with them.
 LONG = ("tests/stages/test_bench_*.py", "tests/stages/test_synthweb*.py")
 

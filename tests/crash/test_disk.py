@@ -14,7 +14,7 @@ from tests.sampling import sampling
 from tests.small_crawl import SmallCrawl
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-QUICK_CASES = 6
+QUICK_CASES = 4
 HOSTS, PAGES = 4, 6
 
 

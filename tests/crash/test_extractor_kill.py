@@ -152,6 +152,7 @@ def test_only_the_extractor_itself_holds_the_lock(crawl, tmp_path):
 
 
 @pytest.mark.parametrize("kind, code", [(signal.SIGKILL, -9), (signal.SIGTERM, -15), (signal.SIGINT, 130)])
+@pytest.mark.sampled(1)
 def test_ended_while_all_workers_are_busy(crawl, whole, tmp_path, kind, code):
     busy = Busy(crawl, tmp_path / "marks")
     busy.process.send_signal(kind)

@@ -42,7 +42,7 @@ def test_killed_at_every_operation(crawl, tmp_path):
 @pytest.mark.parametrize(
     "call, number", [("link,linkat", 1), ("link,linkat", 20), ("rename,renameat,renameat2", 1), ("fsync", 4)]
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_a_kill_by_the_system_leaves_the_place_free(crawl, tmp_path, needs, call, number):
     command = [sys.executable, "-P", "-m", "supervise.fork", "--crawl", crawl, tmp_path / "new"]
     killed = subprocess.run(
@@ -74,6 +74,7 @@ def test_a_kill_by_the_system_leaves_the_place_free(crawl, tmp_path, needs, call
 
 
 @pytest.mark.parametrize("call, error", [("link,linkat", "ENOSPC"), ("fsync", "EIO"), ("mkdir,mkdirat", "EDQUOT")])
+@pytest.mark.sampled(1)
 def test_a_failing_disk_leaves_nothing(crawl, tmp_path, needs, call, error):
     command = [sys.executable, "-P", "-m", "supervise.fork", "--crawl", crawl, tmp_path / "new"]
     faulty = subprocess.run(

@@ -33,6 +33,7 @@ def no_collector():
 
 
 @pytest.mark.parametrize("search", [name for name in SEARCHES if name != "walks"])
+@pytest.mark.sampled(2)
 def test_right_protocol_keeps_its_promises(search):
     print(f"\n{search}: {SEARCHES[search](Protocol)} states")
 
@@ -45,6 +46,7 @@ def test_right_protocol_keeps_its_promises_on_walks():
 
 
 @pytest.mark.parametrize("name", WRONG)
+@pytest.mark.sampled(10)
 def test_wrong_variant_is_caught(name):
     variant = WRONG[name]
     with pytest.raises(Failure) as caught:

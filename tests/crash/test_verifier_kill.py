@@ -89,6 +89,7 @@ def sweep(case: str, harvested: tuple[Path, int], scratch: Path, where: str, fir
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.sampled(2)
 def test_killed_at_operations(cases, scratch, case):
     """In the long run at every operation."""
     assert sweep(case, cases(case), scratch, "operations", *sampling.stride(29)) > 30, (
@@ -104,7 +105,7 @@ def test_killed_at_operations(cases, scratch, case):
 
 @pytest.mark.parametrize("case, stride", [("crawl", 29), ("pieces", 67), ("absorb", 67), ("grow", 97), ("folding", 67)])
 @pytest.mark.parametrize("where", ["writes", "full"])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 def test_killed_or_refused_at_writes(cases, scratch, needs, where, case, stride):
     needs("strace")
     assert sweep(case, cases(case), scratch, where, *sampling.stride(3 * stride, stride)) > 30, (
@@ -116,7 +117,7 @@ def test_killed_or_refused_at_writes(cases, scratch, needs, where, case, stride)
     "call, error, number",
     [("fsync", "EIO", 1), ("fsync", "EIO", 9), ("link,linkat", "ENOSPC", 1), ("link,linkat", "ENOSPC", 3)],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_a_failing_disk_loses_nothing(harvested, whole, tmp_path, needs, call, error, number):
     """Exit code 75, a message, nothing published by halves; once the disk is mended, the same bytes."""
     crawl = tmp_path / "crawl"
@@ -142,7 +143,7 @@ def test_a_failing_disk_loses_nothing(harvested, whole, tmp_path, needs, call, e
 
 
 @pytest.mark.parametrize("room_kb", [0, 12, 28, 44, 60])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_a_full_disk_loses_nothing(harvested, whole, tmp_path, small_disk, room_kb):
     """A real disk with little room: a message and exit code 75; with room again, the same bytes."""
     used_kb = sum(-(-path.stat().st_size // 4096) * 4 for path in harvested[0].rglob("*") if path.is_file()) + 8

@@ -30,6 +30,7 @@ def test_the_golden_crawl_is_whole(crawl):
 
 
 @pytest.mark.parametrize("path", SHOWN)
+@pytest.mark.sampled(5)
 def test_every_format_is_shown_as_before(path):
     shown = run("show", "--crawl", GOLDEN, path, "--json", "--limit", "5")
     assert shown.returncode == 0, shown.stderr
@@ -118,6 +119,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize("name, breaking", BROKEN, ids=lambda value: getattr(value, "__name__", str(value)))
+@pytest.mark.sampled(7)
 def test_each_kind_of_damage_is_named(crawl, name, breaking):
     path = crawl / name
     if breaking is None:

@@ -67,6 +67,7 @@ def test_a_crawl_with_revisits_ends_when_nothing_waits(crawl):
     assert committed_cycles(crawl) == cycles, "no page is due for a day"
 
 
+@pytest.mark.long
 def test_a_list_is_sized_to_the_time_that_a_cycle_is_to_take(crawl):
     turn = run("run-cycle", "--crawl", crawl, "--set", "scheduler.cycle_target_s=0.001")
     assert turn.returncode == 0, turn.stderr

@@ -148,6 +148,7 @@ def test_set_holds_for_one_run_and_is_printed(crawl):
     assert "this run only" not in crawl.turn().stderr and crawl.newest_plan().config.fetcher.delay_s == 0.01
 
 
+@pytest.mark.long
 def test_an_open_cycle_keeps_the_configuration_of_its_plan(crawl):
     crawl.seed()
     assert crawl.turn("--stop-after", "scheduler").returncode == 0

@@ -109,6 +109,7 @@ def test_a_cycle_that_has_pages_is_held_and_the_next_run_resumes_it(crawl):
     crawl.goes_on()
 
 
+@pytest.mark.long
 def test_a_cycle_without_pages_is_abandoned_and_its_urls_are_listed_again(crawl):
     code, errors, kills = run_killing(crawl, names.SCHEDULER, "run-cycle", most=4)
     assert kills == 4 and code == 0, errors

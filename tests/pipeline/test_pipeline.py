@@ -78,6 +78,7 @@ def test_cycles_overlap_within_their_bounds_and_the_result_is_exact(crawl):
 
 
 @pytest.mark.parametrize("pages", [7, 40])
+@pytest.mark.sampled(1)
 def test_max_pages_is_exact_with_several_cycles_in_flight(crawl, pages):
     done = crawl.run("crawl", "--max-pages", str(pages))
     assert done.returncode == 0 and f"{pages} pages: --max-pages reached" in done.stdout, done.stdout + done.stderr

@@ -148,7 +148,7 @@ def test_limits(crawl):
 
 
 @pytest.mark.parametrize("stage, name", [(names.SCHEDULER, names.URL_LIST), (names.EXTRACTOR, names.COLLECTED)])
-@pytest.mark.sampled(1)
+@pytest.mark.long
 def test_a_damaged_table_of_an_open_cycle_is_made_anew(crawl, stage, name):
     assert crawl.run("run-cycle", "--stop-after", stage).returncode == 0
     flip_a_byte(crawl.path / names.cycle(crawl.open_cycle()) / stage / name)

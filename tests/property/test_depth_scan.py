@@ -3,6 +3,7 @@
 import random
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,6 +38,7 @@ def test_both_find_the_same_tag(way, parts, steps_max):
 
 
 @both_ways
+@pytest.mark.sampled(1)
 def test_both_find_the_same_tag_in_long_pages(way):
     """So deep that end tags do not reach all that is open."""
     draw = random.Random(7)

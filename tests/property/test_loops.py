@@ -144,6 +144,7 @@ def test_firsts_of_values(values):
 
 @both_ways
 @pytest.mark.parametrize("rows, runs", [(1, 1), (17, 3), (5_000, 1), (5_000, 7), (5_000, 5_000), (40_000, 64)])
+@pytest.mark.sampled(5)
 def test_long_columns_are_sorted_and_searched(way, rows, runs):
     """Keys repeat; runs that rise, runs of one row, and one run."""
     draw = random.Random(rows + runs)

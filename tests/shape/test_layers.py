@@ -1,6 +1,7 @@
 """Who imports whom: the layers of ARCHITECTURE.md, kept by reading every import."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,7 @@ IN_ONE_PLACE = {
 SOURCES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 
 
+@cache
 def imports(path: Path) -> set[str]:
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):

@@ -116,6 +116,7 @@ def test_pageranks_come_from_the_crawls_own_copy(before, tmp_path):
 
 
 @pytest.mark.parametrize("policy", ["spread", "new-domains", "in-links", "fifo"])
+@pytest.mark.sampled(2)
 def test_a_rerun_and_any_number_of_pieces_give_the_same_bytes(before, tmp_path, monkeypatch, policy):
     """A crawl turn takes in new URLs while the block is prepared; then one more turn."""
     found = []

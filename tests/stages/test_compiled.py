@@ -105,7 +105,7 @@ def test_what_was_compiled_is_kept_beside_the_module_until_its_text_changes(fold
     ids=["empty", "head", "part", "zeros", "other"],
 )
 @pytest.mark.parametrize("ending", [".nbi", ".nbc"])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_what_is_damaged_is_compiled_anew_and_replaced(folder, damage, ending):
     run_module(folder)
     whole = kept_of(folder)
@@ -141,6 +141,7 @@ def test_nothing_is_kept_where_nothing_can_be_written(folder):
     assert run_module(folder) == ["24", "True"] and not kept_of(folder)
 
 
+@pytest.mark.long
 def test_some_that_begin_together_all_work(folder):
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(run_module, [folder] * 3)) == [["24", "True"]] * 3

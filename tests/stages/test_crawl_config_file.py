@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
         lambda path: None,
     ],
 )
+@pytest.mark.sampled(2)
 def test_what_is_no_file_is_refused_and_nobody_waits_for_it(tmp_path, make):
     crawl = create(tmp_path / "crawl", 1).path
     (crawl / names.CONFIGURATION).unlink()

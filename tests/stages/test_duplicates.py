@@ -55,6 +55,7 @@ def make_columns(seed: int) -> list[list[bytes]]:
 
 @pytest.mark.parametrize("memory_max_bytes", [1, 5_000, 50_000, 1 << 30])
 @pytest.mark.parametrize("seed", range(5))
+@pytest.mark.sampled(5)
 def test_clusters_are_those_of_a_dictionary(tmp_path, seed, memory_max_bytes, monkeypatch):
     monkeypatch.setattr(duplicates, "CHUNK_ROWS", 100)
     columns = make_columns(seed)

@@ -52,7 +52,7 @@ def run(command, **more):
 @pytest.mark.parametrize(
     "name", sorted(path.name for path in (ROOT / "bin").iterdir() if path.name not in ("test", "bench", "lint"))
 )
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(2)
 def test_every_command_prints_its_manual_with_an_example(name):
     shown = run([ROOT / "bin" / name, "--help"], env=BARE)
     assert shown.returncode == 0, shown.stderr

@@ -133,6 +133,7 @@ def test_results_that_do_not_fit_into_memory_are_their_largest_pages_fault(tmp_p
 @pytest.mark.parametrize(
     "name, content", [("notes.md", b"# notes\n"), ("a.warc.gz", b""), ("a.warc.zst", b"\x28\xb5\x2f\xfdxx")]
 )
+@pytest.mark.sampled(1)
 def test_input_that_holds_nothing_is_an_error(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     run = extract(tmp_path, name, "--out", "tables")

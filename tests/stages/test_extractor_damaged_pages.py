@@ -50,6 +50,7 @@ def broken_as_published(cycle: Cycle) -> None:
 @pytest.mark.parametrize(
     "harm", [cut_last_member, flip_a_byte, remove_the_file, torn_as_published, broken_as_published]
 )
+@pytest.mark.sampled(2)
 def test_a_damaged_file_is_set_aside_and_the_rest_used(tmp_path, harm, capsys):
     listed = {f"{SITE}/{number}{letter}": 0 for number in range(3) for letter in ("", "b")}
     cycle = Cycle(tmp_path / "crawl", listed, *three_files())

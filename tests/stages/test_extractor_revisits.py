@@ -179,6 +179,7 @@ def test_rules_that_another_server_does_not_give_are_a_failure_of_the_server_tha
 
 
 @pytest.mark.parametrize("name", ["yes", "http://[", "\x00", "ftp://a"])
+@pytest.mark.sampled(1)
 def test_a_record_for_the_rules_of_nobody_is_passed_over(tmp_path, name):
     file = WarcFile().robots(SITE, RULES, robots=name).answer(HOME, http(b"<a href=x>"))
     tables = Cycle(tmp_path / "crawl", {HOME: 0}, file).extract()

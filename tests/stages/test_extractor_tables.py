@@ -212,6 +212,7 @@ def test_files_with_odd_names(tmp_path):
         "1969-01-01T00:00:00Z",
     ],
 )
+@pytest.mark.sampled(3)
 def test_dates_that_no_calendar_has(tmp_path, date):
     file = WarcFile()
     file.members = []

@@ -186,6 +186,7 @@ def test_redirects_errors_and_empty_pages_are_no_duplicates(tmp_path):
 
 
 @pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.sampled(1)
 def test_the_same_bytes_with_any_number_of_workers(tmp_path, workers):
     pages = {SITE + f"/{number}/": b"<a href=a>%d" % (number % 40) for number in range(200)}
     files = [page_file(dict(list(pages.items())[start::3])) for start in range(3)]

@@ -60,6 +60,7 @@ def closed_port() -> int:
         (b"", {}, "empty", "Empty reply from server"),
     ],
 )
+@pytest.mark.sampled(4)
 def test_what_an_answer_comes_to(tmp_path, answer, settings, reason, message):
     with RawServer(pages_of({"/page": answer})) as server:
         urls = [f"http://one.test:{server.port}/page"]

@@ -89,6 +89,7 @@ def test_rows_of_pages_and_of_robots_txt(tmp_path):
         lambda rows: [*rows, rows[-1]],
     ],
 )
+@pytest.mark.sampled(2)
 def test_the_books_find_what_does_not_agree(tmp_path, change):
     file = WarcFile()
     for name in "ab":
@@ -105,6 +106,7 @@ def test_the_books_find_what_does_not_agree(tmp_path, change):
 @pytest.mark.parametrize(
     "text", ["\x1b]0;owned\x07 a\r\nCookie: b\0", "\u202egnp\u2066", "\udcff", "x" * 5000, " \t\n", "ção"]
 )
+@pytest.mark.sampled(2)
 def test_hostile_messages_become_one_plain_line(tmp_path, text):
     clean = clean_message(text)
     assert clean.isprintable() and len(clean) <= MESSAGE_MAX_CHARACTERS

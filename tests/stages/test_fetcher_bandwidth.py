@@ -97,6 +97,7 @@ def test_many_bodies_together_keep_to_the_limit_and_none_is_blamed_for_it(tmp_pa
     assert min(lost_s) <= 5 * free_s, f"less than 0.6 of the limit is used: {lost_s}, without a limit {free_s:.2f} s"
 
 
+@pytest.mark.long
 def test_hosts_that_wait_for_bandwidth_cost_no_processor(tmp_path):
     """Under a limit that takes seconds, the same pages cost about as much of a processor as without one."""
     hosts, rate = {f"h{number}.test": f"127.0.0.{number + 1}" for number in range(100)}, 2_500

@@ -204,6 +204,7 @@ def test_a_disk_that_fills_while_bodies_go_there_ends_the_attempt_and_not_the_ne
     ] * 4
 
 
+@pytest.mark.long
 def test_a_low_limit_on_open_files_lowers_what_is_kept_as_well(tmp_path):
     """Connections at rest are open files too; without room for them URLs fail, and then page files."""
     room = 8

@@ -141,6 +141,7 @@ def forge(path: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", [flip, cut, empty, renumber, forge])
+@pytest.mark.sampled(2)
 def test_a_damaged_dictionary_is_told_and_not_used(tmp_path, trained, capsys, harm):
     crawl = create(tmp_path / "crawl", 1).path
     path = shutil.copy(trained / names.DICTIONARY, crawl / names.DICTIONARY)

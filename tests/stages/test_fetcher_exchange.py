@@ -158,6 +158,7 @@ def then(data: bytes, act):
         (then(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart", hold), "timeout_total", "time"),
     ],
 )
+@pytest.mark.sampled(8)
 def test_a_failure_has_its_reason_and_keeps_what_came_after_the_head(tmp_path, answer, reason, truncated):
     total_s = 1.0 if reason == "timeout_total" else 120.0
     record = fetch_one(tmp_path / "out", answer, header_max_bytes=8192, total_timeout_s=total_s)

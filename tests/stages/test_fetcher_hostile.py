@@ -229,6 +229,7 @@ def test_every_manner_has_an_expectation():
 
 
 @pytest.mark.parametrize("manner", EXPECTED)
+@pytest.mark.sampled(60)
 def test_a_manner_ends_in_one_record_for_its_reason(met, manner):
     assert ended(met, manner) == EXPECTED[manner]
     assert len(met.server.visits_of(manner)) == 1  # retries_max = 0: no second request, by nobody

@@ -296,6 +296,7 @@ def test_a_reader_that_does_not_read_holds_up_no_transfer(tmp_path, hosts):
 
 
 @pytest.mark.parametrize("redirect", [">&-", "2>&-", ">&- 2>&-"])
+@pytest.mark.sampled(1)
 def test_closed_descriptors_are_no_defect(tmp_path, hosts, redirect):
     with RawServer(lambda seen: ok()) as server:
         (tmp_path / "urls.txt").write_text(f"http://one.test:{server.port}/\n")

@@ -177,6 +177,7 @@ class Killer:
 
 
 @pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.sampled(1)
 def test_a_page_that_kills_the_fetcher_is_charged_and_all_others_are_collected(tmp_path, processes):
     killer = Killer(tmp_path, 50, lambda seen: seen.target == "/17", processes=processes)
     with killer.server:
@@ -218,6 +219,7 @@ def test_a_robots_txt_that_kills_the_fetcher_is_charged_to_its_server(tmp_path):
 
 
 @pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.sampled(1)
 def test_where_every_request_kills_nobody_is_charged(tmp_path, processes):
     killer = Killer(tmp_path, 20, lambda seen: seen.target != "/robots.txt", processes=processes)
     with killer.server:
@@ -230,6 +232,7 @@ def test_where_every_request_kills_nobody_is_charged(tmp_path, processes):
 
 
 @pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.sampled(1)
 def test_a_page_that_kills_and_is_alone_in_its_list_is_named_and_charged_once_others_pass(
     tmp_path, processes, monkeypatch
 ):

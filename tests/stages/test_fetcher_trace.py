@@ -279,6 +279,7 @@ def test_what_is_refused_before_anybody_is_asked(tmp_path):
 
 
 @pytest.mark.parametrize("waits_for", ["answer", "pause"])
+@pytest.mark.sampled(1)
 def test_an_interrupt_ends_it_at_once_without_a_traceback(tmp_path, waits_for):
     def answer(seen):
         if seen.target == "/robots.txt":

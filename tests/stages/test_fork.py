@@ -47,10 +47,9 @@ def turn(crawl: SmallCrawl, block: int) -> None:
     crawl.verify(plan)
 
 
-@pytest.fixture
-def grown(tmp_path) -> tuple[SmallCrawl, list[dict]]:
-    """A crawl with a split and nothing deleted, and what it knew after each commit."""
-    crawl = SmallCrawl(tmp_path / "crawl")
+@pytest.fixture(scope="module")
+def grown_once(tmp_path_factory) -> tuple[SmallCrawl, list[dict]]:
+    crawl = SmallCrawl(tmp_path_factory.mktemp("grown") / "crawl")
     known: list[dict] = []
 
     def note():
@@ -73,6 +72,13 @@ def grown(tmp_path) -> tuple[SmallCrawl, list[dict]]:
         step()
         note()
     return crawl, known
+
+
+@pytest.fixture
+def grown(grown_once, tmp_path) -> tuple[SmallCrawl, list[dict]]:
+    """A crawl with a split and nothing deleted, and what it knew after each commit."""
+    crawl, known = grown_once
+    return open_small(shutil.copytree(crawl.crawl.path, tmp_path / "crawl", symlinks=True)), list(known)
 
 
 def test_a_fork_knows_what_the_crawl_knew_after_that_commit(grown, tmp_path):
@@ -259,6 +265,7 @@ def test_what_was_set_aside_is_known_to_be_missing(grown, tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["gap", "cut"])
+@pytest.mark.sampled(1)
 def test_a_damaged_log_is_named_and_can_be_forked_before_the_damage(grown, tmp_path, damage):
     crawl, known = grown
     entry = crawl.crawl.path / names.LOG / names.log_entry(5)

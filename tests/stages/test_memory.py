@@ -7,6 +7,7 @@ from pathlib import Path
 import brotlicffi
 import pytest
 
+from tests.sampling import sampling
 from tests.unit.test_body import PACK, zeros
 from tests.unit.test_html_hostile import HOSTILE
 
@@ -14,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS_MAX_BYTES = 900 << 20  # of address space, interpreter and input included
 # Of address space: ELEMENTS_MAX elements that are made anew, the page, and the interpreter.
 PAGES_MAX_BYTES = 1_200 << 20
+DOCUMENTS = ("deep", "attributes", "one line", "references", "sections, closed", "names", "laughs in text")
 SPEND = """
 import re, sys, time
 from contract.body import decode_body
@@ -30,6 +32,7 @@ print(peak_kib() - before, round((time.process_time() - begun) * 1000))
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "br, br", "zstd, zstd"])
+@pytest.mark.sampled(2)
 def test_a_bomb_takes_little_memory(tmp_path, encoding):
     packer = brotlicffi.Compressor(quality=1)
     body = (
@@ -52,6 +55,12 @@ def test_a_bomb_takes_little_memory(tmp_path, encoding):
     assert grown_kib < 64 << 10, "twice the content, a window, and some"
 
 
+def some(names):
+    """All of them, or in the quick run every third."""
+    first, stride = sampling.stride(3)
+    return names[first - 1 :: stride]
+
+
 def test_memory_of_documents_is_bounded():
     """In a process of its own, which the kernel gives no more."""
     program = """if True:
@@ -61,7 +70,7 @@ def test_memory_of_documents_is_bounded():
         from tests.unit.test_documents_hostile import XML
         print(sum(bool(feed.read(XML[name], "utf-8").links) for name in sys.argv[2:]))
     """
-    names = ("deep", "attributes", "one line", "references", "sections, closed", "names", "laughs in text")
+    names = some(DOCUMENTS)
     ended = subprocess.run(
         [sys.executable, "-c", program, str(DOCUMENTS_MAX_BYTES), *names], capture_output=True, text=True, cwd=ROOT
     )
@@ -76,7 +85,7 @@ def test_memory_of_pages_is_bounded():
         resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]),) * 2)
         print(sum(("a", "x") in links(HOSTILE[name]) for name in sys.argv[2:]))
     """
-    names = [name for name in HOSTILE if b"href=x>" in HOSTILE[name][:20]]
+    names = some([name for name in HOSTILE if b"href=x>" in HOSTILE[name][:20]])
     ended = subprocess.run(
         [sys.executable, "-c", program, str(PAGES_MAX_BYTES), *names], capture_output=True, text=True, cwd=ROOT
     )

@@ -164,6 +164,7 @@ def test_show_joins_the_cycles_of_a_crawl_and_the_last_of_a_url_counts(tmp_path)
 
 
 @pytest.mark.parametrize("fingerprints, told", [([0, 0], "no page has a fingerprint"), (None, "no column fingerprint")])
+@pytest.mark.sampled(1)
 def test_show_says_what_to_set_where_there_are_no_fingerprints(tmp_path, fingerprints, told):
     shown = show(write(tmp_path / names.METADATA, ["http://a.example/1", "http://a.example/2"], fingerprints))
     assert shown.returncode == EX_CONFIG and shown.stdout == ""

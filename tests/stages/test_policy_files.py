@@ -106,6 +106,7 @@ def test_set_takes_a_file_for_one_run(tmp_path, settings):
         ("\x00\xff", "line 1: expected"),
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_file_that_holds_something_else_changes_nothing(tmp_path, settings, text, expected):
     (tmp_path / "ranks.txt").write_text(text)
     made = run("seed", tmp_path / "crawl", "--config", settings, "http://a.test/")
@@ -136,6 +137,7 @@ def test_a_policy_without_its_file_is_refused(tmp_path, settings):
 
 
 @pytest.mark.parametrize("damage", ["lost", "changed"])
+@pytest.mark.sampled(1)
 def test_a_copy_that_is_gone_is_named_and_the_advice_works(crawl, settings, damage):
     (copy,) = copies(crawl)
     good = copy.read_bytes()

@@ -121,7 +121,7 @@ def flip(path: Path) -> None:
         (1, "none"),
     ],
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 def test_the_same_bytes_come_back(finished, crawl, block, damage):
     before = content(crawl)
     folder, texts = crawl / live(finished, block), read_manifest(crawl / live(finished, block))["texts"]
@@ -195,7 +195,7 @@ def lose(crawl: Path, name: str) -> None:
         f"{names.cycle(0)}/{names.VERIFIER}/{names.AUX}",
     ],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_a_table_that_was_not_kept_is_named(finished, crawl, name):
     """Cycle 3 is a turn of block 0, cycle 4 one of block 1 whose AUX block 0 absorbed."""
     log = finished.history()
@@ -216,7 +216,7 @@ def test_a_table_that_was_not_kept_is_named(finished, crawl, name):
     "name",
     [f"{names.cycle(3)}/{names.EXTRACTOR}/{names.COLLECTED}", f"{names.cycle(4)}/{names.EXTRACTOR}/{names.EXTRACTED}"],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_a_damaged_table_is_named_and_stays_where_it_is(crawl, name):
     shutil.rmtree(crawl / names.GENERATIONS)
     flip(crawl / name)
@@ -288,6 +288,7 @@ def test_a_repair_that_lacks_the_generation_before_tells_of_rebuild(finished, cr
 
 
 @pytest.mark.parametrize("name", ["column", "text"])
+@pytest.mark.sampled(1)
 def test_status_tells_to_rebuild_where_a_repair_cannot_do(finished, crawl, name):
     before = content(crawl)
     texts = read_manifest(crawl / live(finished, 2))["texts"]

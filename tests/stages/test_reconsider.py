@@ -96,7 +96,7 @@ def waiting(small: SmallCrawl) -> set[str]:
         (("--domain", "ruled.test", "--given-up"), set()),
     ],
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 def test_what_is_selected_waits_again(small, options, expected):
     told = run("reconsider", small.crawl.path, *options)
     assert told.returncode == 0, told.stderr
@@ -192,6 +192,7 @@ def test_what_was_never_stored_is_said(small):
 
 
 @pytest.mark.parametrize("wrong", [(), ("--server", "http:///"), ("--domain", "a b"), ("ftp://x/",)])
+@pytest.mark.sampled(2)
 def test_wrong_command_lines(small, wrong):
     told = run("reconsider", small.crawl.path, *wrong)
     assert told.returncode == 64 and "Traceback" not in told.stderr
@@ -229,7 +230,7 @@ def test_a_damaged_decision_is_set_aside(small):
 
 @pytest.mark.parametrize("kind", [SEED, RECONSIDER])
 @pytest.mark.parametrize("what", ["table", "manifest", "both"])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_the_table_of_seeds_or_of_a_decision_is_made_again_from_the_file_kept_beside_it(small, kind, what):
     assert run("reconsider", small.crawl.path, "--given-up").returncode == 0
     take_in(small)

@@ -297,6 +297,7 @@ print("done")
 
 
 @pytest.mark.parametrize("trouble", ["closed", "full", "pipe"])
+@pytest.mark.sampled(1)
 def test_a_broken_standard_error_does_not_end_the_run(trouble, request):
     read, write = os.pipe()
     if trouble == "closed":

@@ -107,6 +107,7 @@ def test_a_server_that_is_not_due_gives_neither_urls_nor_pages(small):
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "other", "foreign"])
+@pytest.mark.sampled(1)
 def test_a_table_that_is_lost_costs_the_validators_only(small, damage):
     first = next(
         cycle
@@ -173,6 +174,7 @@ def test_a_rerun_writes_the_same_bytes(small, tmp_path):
 
 
 @pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.sampled(1)
 def test_a_damaged_file_of_a_policy_is_named_and_ends_the_stage_with_65(small, tmp_path, is_there):
     ranks = tmp_path / "ranks"
     ranks.write_text("http://a.test 0.5\n")

@@ -92,6 +92,7 @@ def test_a_page_that_another_list_brought_is_kept(tmp_path):
 @pytest.mark.parametrize(
     "limits", [{"domain_max_servers": 2}, {"servers_max": 3}, {"domain_max_servers": 4, "servers_max": 5}]
 )
+@pytest.mark.sampled(1)
 def test_pieces_and_reruns_change_nothing(tmp_path, monkeypatch, limits):
     found = []
     for number, row_bytes in enumerate([walk.ARRIVED_ROW_BYTES, 1 << 27]):

@@ -277,6 +277,7 @@ def test_a_page_is_harmless_at_a_terminal(crawl):
 
 
 @pytest.mark.parametrize("name", ["journal/00000000.jsonl", names.LIVE, names.MESSAGES])
+@pytest.mark.sampled(1)
 def test_show_prints_the_files_of_runs(crawl, name):
     write_alive(crawl)
     write_journal(crawl)

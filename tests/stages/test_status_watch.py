@@ -70,6 +70,7 @@ def test_a_dumb_terminal_gets_one_page_after_the_other(crawl):
 
 
 @pytest.mark.parametrize("variables", [{"COLUMNS": "0"}, {"PYTHONIOENCODING": "latin-1"}], ids=str)
+@pytest.mark.sampled(1)
 def test_a_strange_terminal_is_no_error(crawl, variables):
     """What the terminal cannot show becomes an escape."""
     folder = crawl.rename(crawl.with_name("\N{HORIZONTAL ELLIPSIS}"))
@@ -79,6 +80,7 @@ def test_a_strange_terminal_is_no_error(crawl, variables):
 
 
 @pytest.mark.parametrize("seconds", ["inf", "1e300", "nan", "0", "86401"])
+@pytest.mark.sampled(2)
 def test_a_time_out_of_bounds_is_a_wrong_command_line(crawl, seconds):
     done = subprocess.run(command_of(crawl, seconds), capture_output=True, text=True)
     assert done.returncode == 64 and "expected" in done.stderr and "Traceback" not in done.stderr

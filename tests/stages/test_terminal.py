@@ -155,6 +155,7 @@ def test_no_command_is_left_out():
 
 
 @pytest.mark.parametrize("name, number", CASES)
+@pytest.mark.sampled(10)
 def test_nothing_hostile_reaches_a_terminal(place, name, number):
     arguments, kind = COMMANDS[name][number]
     arguments = [response_offset(place / arguments[0]) if word is response_offset else word for word in arguments]

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from contract.accumulators import COUNTED, SHARED
 from tests.stages.third_accumulator import NAME, OF_SEED, SEEDS
 
@@ -39,6 +41,7 @@ def waiting(crawl: dict) -> list[dict]:
     return crawl["aux"][2]
 
 
+@pytest.mark.long
 def test_one_that_counts_pages(tmp_path):
     crawl = turn(tmp_path / "crawl", COUNTED)
     for table in (*crawl["extracted"], *crawl["aux"], *crawl["refused"], list(crawl["known"].values())):

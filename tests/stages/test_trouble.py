@@ -71,6 +71,7 @@ def extract(folder: Path, body: bytes, *headers: str, kind="text/html", truncate
     ],
     ids=range(14),
 )
+@pytest.mark.sampled(5)
 def test_a_page_that_is_not_read_whole_says_so(tmp_path, body, headers, word, is_parsed, found):
     row, urls, counts = extract(tmp_path, body, *headers)
     assert (row["trouble"], row["parsed"], bool(row["reader"])) == (word, is_parsed, is_parsed)

@@ -198,6 +198,7 @@ def forge_side(small: SmallCrawl, name: str, value: int) -> None:
         ("changed_min", 1, visit_books.OTHERS),
     ],
 )
+@pytest.mark.sampled(3)
 def test_books_find_a_forged_side_set(small, name, value, claim):
     turn(small, {A: later(1, is_revisit=True), B: later(1, is_revisit=True), C: later(1, is_revisit=True)})
     if name == "row":  # of the three rows only the first in order has 0

@@ -98,6 +98,7 @@ def test_fastwarc_finds_every_digest_right(pages):
 
 
 @pytest.mark.parametrize("has_dictionary", [False, True])
+@pytest.mark.sampled(1)
 def test_fastwarc_reads_zstd_with_and_without_a_dictionary(tmp_path, pages, has_dictionary):
     fetch_pages(tmp_path / "out", "zstd")
     check_by_fastwarc(tmp_path / "out")
@@ -178,6 +179,7 @@ def wayback(pages, tmp_path_factory):
 
 
 @pytest.mark.parametrize("path, status", [("/plain", 200), ("/packed", 200), ("/moved", 301), ("/gone", 404)])
+@pytest.mark.sampled(1)
 def test_pywb_replays_the_bytes_of_a_page(pages, wayback, path, status):
     folder, origin = pages
     record = next(record for record in records_in(folder) if record.type == "response" and record.url == origin + path)

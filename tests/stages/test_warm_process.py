@@ -90,6 +90,7 @@ def has_ended(process: psutil.Process) -> bool:
 
 
 @pytest.mark.parametrize("is_cold", [False, True])
+@pytest.mark.sampled(1)
 def test_a_stage_gives_its_exit_code_and_what_it_used(bench, is_cold):
     async def body(stages, launcher):
         flight = Flight(bench.plan)

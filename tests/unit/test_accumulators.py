@@ -32,6 +32,7 @@ def turn_all(small: SmallCrawl, pages: dict[str, Page]) -> list[str]:
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 5])
+@pytest.mark.sampled(1)
 def test_cash_is_neither_lost_nor_made(tmp_path, blocks):
     small = SmallCrawl(tmp_path / "crawl", blocks, CONFIG)
     small.seed(SEEDS)

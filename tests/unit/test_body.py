@@ -37,12 +37,14 @@ def zeros(blocks: int, window: int = 0x38) -> bytes:
 
 @pytest.mark.parametrize("outer", PACK)
 @pytest.mark.parametrize("inner", PACK)
+@pytest.mark.sampled(5)
 def test_two_layers(inner, outer):
     assert decode(PACK[outer](PACK[inner](TEXT)), f"{inner}, {outer}") == (TEXT, "")
     assert decode(PACK[outer](PACK[inner](TEXT)), f"{inner.upper()} ,identity,{outer}", 777) == (TEXT[:777], TOO_LONG)
 
 
 @pytest.mark.parametrize("encoding", ["br", "BR", " Br ", "br, identity"])
+@pytest.mark.sampled(2)
 def test_brotli(encoding):
     for text in (b"", b"x", TEXT):
         assert decode(brotlicffi.compress(text), encoding) == (text, "")

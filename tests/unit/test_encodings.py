@@ -90,6 +90,7 @@ def test_queries_are_encoded_as_the_standard_says(query, charset, expected):
 
 
 @pytest.mark.parametrize("name", CJK)
+@pytest.mark.sampled(3)
 def test_any_page_is_decoded_in_the_time_of_a_codec(name):
     """A page of errors must not take a step of Python for each."""
     codec = {"gbk": "gb18030", "iso-2022-jp": "iso2022_jp_ext"}.get(name, name)

@@ -192,6 +192,7 @@ def test_robots_names_the_server_that_the_rules_are_for(tmp_path):
 
 
 @pytest.mark.parametrize("compression", ["zstd", "gzip"])
+@pytest.mark.sampled(1)
 def test_a_large_body_is_compressed_in_pieces(tmp_path, compression):
     size = 48 << 20
     exchange = exchanged(body=b"begin", bodies=Bodies(tmp_path, 0))

@@ -230,7 +230,7 @@ def test_language_of_a_header_counts_where_the_page_declares_none(header, page, 
     "piece",
     ["<", "<>", ",", ", ", "<x>;", "<x>;a=", '<x>;a="', '<x>;a="\\', "<x>; rel=next", ";", " ", '"', '\\"', "<x>;;"],
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 def test_hostile_headers_take_linear_time(piece):
     value = piece * (500_000 // len(piece))
     began = time.process_time()

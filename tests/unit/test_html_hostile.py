@@ -62,7 +62,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(6)
 def test_hostile_pages(name):
     began = time.process_time()  # what others do on the machine is not counted
     found = links(HOSTILE[name])
@@ -97,6 +97,7 @@ def test_links_that_stand_in_each_other(page):
     ],
     ids=["nested", "many", "open", "one"],
 )
+@pytest.mark.sampled(2)
 def test_styles_without_end(page):
     began = time.process_time()
     links(page, inline_styles=True)

@@ -95,6 +95,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("fields", WRONG.values(), ids=WRONG)
+@pytest.mark.sampled(8)
 def test_a_wrong_summary_is_ignored_and_made_anew(crawl, fields):
     rewrite(crawl, **fields)
     assert read_summary(crawl.crawl) is None and exact(read_log(crawl.crawl)) == exact(crawl.history())
@@ -130,6 +131,7 @@ IN_ITS_PLACE = {
 
 
 @pytest.mark.parametrize("put", IN_ITS_PLACE.values(), ids=IN_ITS_PLACE)
+@pytest.mark.sampled(4)
 def test_whatever_is_in_its_place_is_replaced(crawl, put):
     summary_of(crawl).unlink()
     put(summary_of(crawl))

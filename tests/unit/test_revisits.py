@@ -67,6 +67,7 @@ def most_likely(intervals_s: np.ndarray, changed: np.ndarray) -> float:
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("per_visit", [0.2, 1.0, 2.0])
+@pytest.mark.sampled(8)
 def test_irregular_visits_come_near_the_largest_likelihood(seed, per_visit):
     """Intervals of a day to two weeks; the sums do not hold the spread of the intervals that saw a change."""
     random = np.random.default_rng(seed)

@@ -154,6 +154,7 @@ def filled(line) -> bytes:
     ],
     ids=range(18),
 )
+@pytest.mark.sampled(6)
 def test_hostile_texts_cost_little(text):
     begun = time.process_time()
     rules = Rules(text, "coletor", SITE)

@@ -30,6 +30,7 @@ def test_unions_and_differences_are_those_of_sets(left, right):
 
 
 @pytest.mark.parametrize("sorted_at_once", [1, 4, 1 << 20])
+@pytest.mark.sampled(1)
 def test_keys_in_any_order_are_found_and_counted(monkeypatch, sorted_at_once):
     monkeypatch.setattr(arrays, "SORTED_AT_ONCE", sorted_at_once)
 

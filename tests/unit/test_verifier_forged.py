@@ -70,6 +70,7 @@ def take_turn(crawl: Path, plan: Plan, out: Path) -> None:
         ("state", slice(None), 255),
     ],
 )
+@pytest.mark.sampled(3)
 def test_columns_of_numbers_that_nobody_gave(crawl, tmp_path, name, rows, value):
     forge_column(*crawl, name, rows, value)
     with pytest.raises(Damaged, match="expected"):
@@ -84,6 +85,7 @@ def test_columns_of_numbers_that_nobody_gave(crawl, tmp_path, name, rows, value)
     ],
     ids=["reversed", "one of them twice"],
 )
+@pytest.mark.sampled(1)
 def test_answers_out_of_order(crawl, tmp_path, forge: Callable[[pa.Table], pa.Table]):
     folder, plan = crawl
     path = folder / names.cycle(plan.cycle) / names.EXTRACTOR / names.METADATA

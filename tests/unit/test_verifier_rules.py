@@ -57,6 +57,7 @@ def turn(crawl: SmallCrawl, pages: dict[str, Page], foreign=frozenset()) -> tupl
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.sampled(4)
 def test_what_a_rule_refuses(tmp_path, cut, case):
     limits, links, rule, granted = CASES[case]
     crawl = begin(tmp_path / "crawl", limits)
@@ -82,6 +83,7 @@ def test_what_a_rule_refuses(tmp_path, cut, case):
 
 @pytest.mark.parametrize("is_linked", [False, True], ids=["not linked", "linked"])
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.sampled(5)
 def test_what_somebody_else_collected_enters(tmp_path, cut, case, is_linked):
     """A foreign list brings answers to more URLs than the rule has room for, whether a link leads to them too or not; a
     failure is no answer.
