@@ -38,6 +38,16 @@ def manifests(small: SmallCrawl) -> list[dict]:
     ]
 
 
+def claims_of(small: SmallCrawl) -> dict[str, tuple[int, int]]:
+    """(tested lastmod dates, true ones) of each server, over all blocks."""
+    found = {}
+    for block in range(small.crawl_state.log.blocks):
+        generation = open_generation(small.crawl.path, block, small.crawl_state.log.generation(block))
+        for row in generation.servers.to_pylist():
+            found[row["server"]] = row["lastmod_claims"], row["lastmod_true"]
+    return found
+
+
 def turn(small: SmallCrawl, pages: dict[str, Page], block: int = 0, **more) -> tuple[Plan, dict]:
     """A crawl cycle of a block with these answers; (its plan, its report)."""
     plan = small.plan(CRAWL, block)
