@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from contract import names
+from contract import names, revisits
 from contract.config import Config, Priority, Revisit
 from contract.generation import BLOCK_SERVERS, SERVERS_FILE, open_generation
 from contract.log import CRAWL
@@ -15,13 +15,16 @@ from contract.tables import COLLECTED_STATE, FAILED
 from examine import block_books, prepared_books
 from examine.url_history import find_known, identify
 from examine.visits import describe_lastmod, describe_next
-from storage.columns import PackedWriter, read_packed
+from examine.why import describe, gather
+from stages.verifier import merge
+from stages.verifier.rebuild import rebuild_block
+from storage.columns import Columns, PackedWriter, read_packed
 from storage.tables import read_table, write_table
 from tests.extractor_lab import WarcFile, alone, http
 from tests.small_crawl import NOW_MS, Page, SmallCrawl
 from tests.visited_pages import find_wrong, manifests, match_manifest
 
-HOUR_S, DAY_S, DAY_MS = 3_600, 86_400, 86_400_000
+HOUR_S, DAY_S, DAY_MS = 3_600.0, 86_400.0, 86_400_000
 REVISIT = Revisit(
     policy="uniform", interval_s=8 * DAY_S, interval_min_s=DAY_S, interval_max_s=80 * DAY_S, share_max=1.0
 )
@@ -108,6 +111,46 @@ def test_a_server_whose_claims_are_true_gains_trust_and_one_that_lies_loses_it(d
     assert TRUE not in days.turn(37.3, {})  # p = 5 / 6, so after 1.33 days
     assert TRUE in days.turn(37.4, {}) and FALSE not in days.turn(42.6, {})  # p = 1 / 6: after 6.67 days
     assert FALSE in days.turn(42.7, {})
+
+
+def test_a_block_without_dates_reads_none(days, monkeypatch):
+    """Neither the scheduler nor the merge of a turn with visits."""
+    read, names_read = Columns.read, set()
+
+    def watch(columns: Columns, name: str, start: int, stop: int):
+        names_read.add(name)
+        return read(columns, name, start, stop)
+
+    monkeypatch.setattr(Columns, "read", watch)
+    monkeypatch.setattr(merge, "judge_claims", None)
+    monkeypatch.setattr(revisits, "claim_trust", None)
+    plan = days.small.plan(CRAWL, 0, NOW_MS + 9 * DAY_MS)
+    assert set(PAGES) <= set(days.small.schedule(plan))
+    assert "state" in names_read and "lastmod_s" not in names_read
+    days.small.harvest(plan, {url: content(2, at_ms=NOW_MS + 9 * DAY_MS) for url in PAGES})
+    assert days.small.verify(plan)["changed"] == 2
+
+
+def test_why_prints_the_date_and_what_the_dates_of_its_server_were_worth(days):
+    days.turn(1, {SITEMAP: dated(0.5, *PAGES)})
+    days.turn(8, {TRUE: content(2), FALSE: content(1)})
+    told = {}
+    for url in (TRUE, FALSE, SITEMAP):
+        lines = describe(gather(days.small.crawl, url, NOW_MS), days.small.crawl.path)
+        told[url] = [line.partition(",")[2] for line in lines if line.startswith("lastmod ")]
+    assert told == {
+        TRUE: [" by a sitemap; http://true.test: 1 of its 1 tested lastmod date was true"],
+        FALSE: [" by a sitemap; http://false.test: 0 of its 1 tested lastmod date was true"],
+        SITEMAP: [],
+    }
+
+
+def test_rebuild_counts_the_same_claims(days):
+    days.turn(1, {SITEMAP: dated(0.5, *PAGES)})
+    days.turn(8, {TRUE: content(2), FALSE: content(1)})
+    (live(days.small) / SERVERS_FILE).write_bytes(b"damaged")
+    assert "the same bytes" in rebuild_block(days.small.crawl, days.small.history(), 0)
+    assert (days.claims(TRUE), days.claims(FALSE)) == ((1, 1), (1, 0))
 
 
 def test_without_a_claim_nothing_changes(days):
