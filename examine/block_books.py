@@ -181,7 +181,8 @@ def check_latest(crawl: Path, log: History, generations: Mapping[int, Generation
         for at in np.flatnonzero(wrong)[:SHOWN_PER_CLAIM].tolist():
             block = block_of(int(domain[at]), log.blocks)
             row_number = generations[block].find(int(domain[at]), int(key[at])) if block in generations else None
-            path = crawl / names.generation(block, log.generation(block) or 0)
+            number = log.generation(block)
+            path = crawl / (names.LOG if number is None else names.generation(block, number))
             what = f"{name} of URL key {key[at]}: {have[name][at]} against {want[name][at]}"
             findings.deny(LATEST, path, what, row_number)
 
@@ -189,9 +190,14 @@ def check_latest(crawl: Path, log: History, generations: Mapping[int, Generation
 def find_latest(
     crawl: Path, log: History, generations: Mapping[int, Generation]
 ) -> tuple[Pairs, dict[str, np.ndarray]]:
-    """All URLs of R and of pending AUX, and the largest of each latest value (u64) that these have."""
+    """All URLs of R and of pending AUX, and the largest of each latest value (u64) that these have.
+
+    Without blocks whose generation could not be read: another book names those.
+    """
     parts: list[list[np.ndarray]] = []
     for block in range(log.blocks):
+        if block not in generations and log.generation(block) is not None:
+            continue
         if block in generations:
             generation = generations[block]
             owner = column(generation.servers, "domain_key")[generation.server_index]
@@ -205,7 +211,7 @@ def find_latest(
     order, domain, key = sort_pairs(domain, key)
     starts = starts_of_pairs(domain, key)
     latest = (one for one in ACCUMULATORS if one.is_latest)
-    have = {one.name: one.combine(column[order], starts) for one, column in zip(latest, values)}
+    have = {one.name: one.combine(brought[order], starts) for one, brought in zip(latest, values)}
     return (domain[starts], key[starts]), have
 
 
