@@ -80,6 +80,8 @@ BLOCK_SERVERS = schema(
     ("prescheduled", pa.uint32()),
     ("mentions", pa.uint64()),
     ("closed", pa.bool_()),
+    ("lastmod_claims", pa.uint32()),  # tested claims of its sitemaps that a page has changed
+    ("lastmod_true", pa.uint32()),  # those of them that a visit found to be true
 )
 BLOCK_SERVERS_DISTINCT = ("server", "server_key", "domain_key", "robots_text")
 PREFIXES = schema(

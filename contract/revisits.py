@@ -13,6 +13,15 @@ A visit now is worth m (1/d - (t + 1/d) e^(-d t)) for a page of importance m tha
 that it brings, largest first. That order attains the schedule that Cho and Garcia-Molina proved optimal ("Effective
 page refresh policies for Web crawlers", ACM TODS 2003); Azar, Horvitz, Lubetzky, Peres and Shahaf ("Tractable
 near-optimal policies for crawling", PNAS 2018) come within 1 % of the optimum with such a rule.
+
+Claims. A sitemap may say that a page has changed since its last visit. The next visit tests that claim, so a server has
+c tested claims, k of them true, and its next one is true with the probability p = (k + 1) / (c + 2) (Laplace's rule of
+succession: a half before the first test). A page with such a claim has changed for sure with probability p, and is like
+one that was never seen then; else it is as if nothing were claimed. So, with any policy:
+- a visit is worth (1 - p) worth + p (what a page that was never seen is worth under the policy);
+- the wait is (1 - p) of its interval, not below `interval_min_s`: a server that always lies keeps its pages' waits, and
+  one that never does has them asked as soon as the configuration allows.
+Pages of a rule with an interval of its own keep that interval and that worth: an operator's word counts more.
 """
 
 from collections.abc import Sequence
@@ -37,6 +46,7 @@ PERIOD_MAX_MIN = int(np.iinfo(np.uint32).max)  # of a column: 8,000 years
 
 Numbers = npt.NDArray[np.float64]
 Moments = npt.NDArray[np.int64]
+Rows = npt.NDArray[Any]  # row numbers
 
 
 @dataclass(frozen=True)
@@ -51,11 +61,36 @@ class Pages:
     period_min: npt.NDArray[Any]  # proportional: the present interval; 0 before the second visit
     misses: npt.NDArray[Any]
     rule_interval_s: Numbers  # of the rule of [[priority]] that the page falls under; 0 where none has one
+    claim_trust: Numbers | None = None  # 0 where no sitemap claims that it changed since; None: of none of the pages
+
+    def take(self, which: Rows) -> "Pages":
+        """Some of the pages."""
+        columns: dict[str, Any] = {
+            name: None if values is None else values[which] for name, values in vars(self).items()
+        }
+        return Pages(**columns)
 
 
 def seen_at_ms(fetched_at_ms: Moments, visited_at_ms: Moments) -> Moments:
     """The last visit, whether it brought a full answer or not."""
     return np.maximum(fetched_at_ms, visited_at_ms)
+
+
+def has_claim(lastmod_s: npt.NDArray[Any], seen_at_ms: Moments) -> npt.NDArray[np.bool_]:
+    """Whether the newest time that a sitemap has for each page, in seconds (0: none), is after its last visit."""
+    mask: npt.NDArray[np.bool_] = lastmod_s.astype(np.int64) * 1000 > seen_at_ms
+    return mask
+
+
+def trust_of(claims: npt.NDArray[Any], true: npt.NDArray[Any]) -> Numbers:
+    """Of servers with so many tested claims, and so many true ones: the probability that the next one is true."""
+    trust: Numbers = (true.astype(np.float64) + 1) / (claims.astype(np.float64) + 2)
+    return trust
+
+
+def claim_trust(lastmod_s: npt.NDArray[Any], seen_at_ms: Moments, server: npt.NDArray[Any], trust: Numbers) -> Numbers:
+    """The trust in the claim of each page, 0 where it has none; `trust` is that of each server."""
+    return np.where(has_claim(lastmod_s, seen_at_ms), trust[server], 0.0)
 
 
 def evidence_of(pages: Pages) -> tuple[npt.NDArray[Any], ...]:
@@ -112,7 +147,7 @@ def rate_of(
 
 
 def intervals_s(config: Revisit, pages: Pages, rates: Numbers | None) -> Numbers:
-    """The time between two visits of each page; `rates` are needed by the policy optimal only."""
+    """The time between two visits of each page without claims; `rates` are needed by the policy optimal only."""
     if config.policy == PROPORTIONAL:
         period = pages.period_min.astype(np.float64) * MINUTE_S
         interval = np.clip(
@@ -125,10 +160,23 @@ def intervals_s(config: Revisit, pages: Pages, rates: Numbers | None) -> Numbers
     return np.where(pages.rule_interval_s > 0, pages.rule_interval_s, interval)
 
 
+def waits_s(config: Revisit, pages: Pages, rates: Numbers | None) -> Numbers:
+    """The time from the last visit to the next one: shorter where a sitemap claims a change, longer for gone pages."""
+    interval = intervals_s(config, pages, rates)
+    if (trust := trust_in_claims(pages)) is not None:
+        interval = np.minimum(interval, np.maximum(interval * (1 - trust), config.interval_min_s))
+    doubled: Numbers = interval * np.exp2(np.minimum(pages.misses, DOUBLINGS_MAX), dtype=np.float64)
+    return doubled
+
+
+def trust_in_claims(pages: Pages) -> Numbers | None:
+    """`claim_trust` where it counts: not of pages whose rule has an interval of its own."""
+    return None if pages.claim_trust is None else np.where(pages.rule_interval_s > 0, 0.0, pages.claim_trust)
+
+
 def due_at_ms(config: Revisit, pages: Pages, rates: Numbers | None) -> Moments:
     """When each page is due again; NEVER_MS for one that is dropped. A page that was gone waits ever longer."""
-    waits_s = intervals_s(config, pages, rates) * np.exp2(np.minimum(pages.misses, DOUBLINGS_MAX), dtype=np.float64)
-    due = pages.seen_at_ms + np.minimum(waits_s * 1000, NEVER_MS / 4).astype(np.int64)
+    due = pages.seen_at_ms + np.minimum(waits_s(config, pages, rates) * 1000, NEVER_MS / 4).astype(np.int64)
     return np.where(pages.misses > config.misses_max, NEVER_MS, due)
 
 
@@ -139,6 +187,19 @@ def worth(config: Revisit, pages: Pages, rates: Numbers | None, now_ms: int) -> 
     changes as seldom as interval_max_s allows. With the others the age of the page, as 1 - e^(-age / interval): 0 for
     one that was just seen, 1 for one that was never seen, whose age is infinite.
     """
+    without = worth_without_claims(config, pages, rates, now_ms)
+    trust = trust_in_claims(pages)
+    return without if trust is None else (1 - trust) * without + trust * worth_of_unseen(config, rates)
+
+
+def worth_of_unseen(config: Revisit, rates: Numbers | None) -> Numbers | float:
+    """What a visit of such a page would be worth had it never been seen: the limit of its worth for any age."""
+    if config.policy != OPTIMAL or rates is None:
+        return 1.0
+    return np.minimum(1 / (rates * config.interval_max_s), 1.0)
+
+
+def worth_without_claims(config: Revisit, pages: Pages, rates: Numbers | None, now_ms: int) -> Numbers:
     age_s = np.maximum(now_ms - pages.seen_at_ms, 0) / 1000
     by_age: Numbers = -np.expm1(-age_s / intervals_s(config, pages, rates))
     if config.policy != OPTIMAL or rates is None:

@@ -7,21 +7,25 @@ from pathlib import Path
 import numpy as np
 
 from contract import names
-from contract.accumulators import COUNTED_NAMES
-from contract.blocks import in_interval, interval
+from contract.accumulators import ACCUMULATORS, COUNTED_NAMES, LATEST_NAMES
+from contract.blocks import block_of, in_interval, interval
 from contract.generation import Generation, open_generation, read_urls
 from contract.log import KINDS, History
 from contract.pending import find_pending_aux
-from contract.tables import AUX, COLLECTED, COLLECTED_STATE, EXTRACTED, METADATA, REFUSED_ROWS, STATES
+from contract.tables import AUX, COLLECTED, COLLECTED_STATE, EXTRACTED, METADATA, ORDER, REFUSED_ROWS, STATES
 from contract.url import Keys, server_of
-from examine.findings import Findings
+from examine.findings import SHOWN_PER_CLAIM, Findings
 from examine.forgotten import forgetting, read_forgotten
 from storage.arrays import differ_sorted
+from storage.pairs import find_pairs, sort_pairs, starts_of_pairs
 from storage.publish import is_published, read_manifest
 from storage.tables import column, read_table
 
 KEYS = "keys of R, AUX, refused and forgotten = keys of all cycles and seeds"
+LATEST = "latest values of R and AUX = the largest of all cycles"
+
 Sums = Counter[str]  # by name of a counted accumulator
+Pairs = tuple[np.ndarray, np.ndarray]  # domain key and URL key, u64, sorted by both, each pair once
 
 
 def check_generation(
@@ -158,6 +162,77 @@ def check_position(crawl: Path, log: History, found: Found, findings: Findings) 
         findings.deny(
             KEYS, entry_path, f"{len(missing)} lost, {len(extra)} from nowhere, first {[*missing[:1], *extra[:1]]}"
         )
+
+
+def check_latest(crawl: Path, log: History, generations: Mapping[int, Generation], findings: Findings) -> None:
+    """Each URL of R or pending AUX has the largest values that UrlsExtraidas of the committed cycles have for it.
+
+    R has absorbed some of these cycles, the rest waits in AUX. A URL that was refused or forgotten at some time may
+    have less: what was brought before that is not kept.
+    """
+    (domain, key), have = find_latest(crawl, log, generations)
+    want = {name: np.zeros(len(key), np.uint64) for name in LATEST_NAMES}
+    for entry in log.entries:
+        if entry is not None and KINDS[entry.kind].fetches:
+            path = crawl / names.cycle(entry.cycle) / names.EXTRACTOR / names.EXTRACTED
+            table = read_table(path, EXTRACTED, columns=[*ORDER, *LATEST_NAMES])
+            row = find_pairs(*(column(table, name) for name in ORDER), domain, key)
+            there = row >= 0
+            for name, largest in want.items():
+                largest[row[there]] = np.maximum(largest[row[there]], column(table, name)[there])
+    may_have_less = find_pairs(domain, key, *find_unkept(crawl, log)) >= 0
+    for name in LATEST_NAMES:
+        wrong = np.where(may_have_less, have[name] > want[name], have[name] != want[name])
+        findings.hold(LATEST, len(wrong))
+        for at in np.flatnonzero(wrong)[:SHOWN_PER_CLAIM].tolist():
+            block = block_of(int(domain[at]), log.blocks)
+            row_number = generations[block].find(int(domain[at]), int(key[at])) if block in generations else None
+            number = log.generation(block)
+            path = crawl / (names.LOG if number is None else names.generation(block, number))
+            what = f"{name} of URL key {key[at]}: {have[name][at]} against {want[name][at]}"
+            findings.deny(LATEST, path, what, row_number)
+
+
+def find_latest(
+    crawl: Path, log: History, generations: Mapping[int, Generation]
+) -> tuple[Pairs, dict[str, np.ndarray]]:
+    """All URLs of R and of pending AUX, and the largest of each latest value (u64) that these have.
+
+    Without blocks whose generation could not be read: another book names those.
+    """
+    parts: list[list[np.ndarray]] = []
+    for block in range(log.blocks):
+        if block not in generations and log.generation(block) is not None:
+            continue
+        if block in generations:
+            generation = generations[block]
+            owner = column(generation.servers, "domain_key")[generation.server_index]
+            parts.append([owner, generation.rows["key"], *(generation.rows[name] for name in LATEST_NAMES)])
+        for _, path in find_pending_aux(crawl, log, block):
+            aux = read_table(path, AUX, columns=[*ORDER, *LATEST_NAMES])
+            mine = in_interval(column(aux, "domain_key"), *interval(block, log.blocks))
+            parts.append([column(aux, name)[mine] for name in (*ORDER, *LATEST_NAMES)])
+    nothing = np.empty(0, np.uint64)
+    domain, key, *values = map(np.concatenate, zip([nothing] * (len(ORDER) + len(LATEST_NAMES)), *parts))
+    order, domain, key = sort_pairs(domain, key)
+    starts = starts_of_pairs(domain, key)
+    latest = (one for one in ACCUMULATORS if one.is_latest)
+    have = {one.name: one.combine(brought[order], starts) for one, brought in zip(latest, values)}
+    return (domain[starts], key[starts]), have
+
+
+def find_unkept(crawl: Path, log: History) -> Pairs:
+    """URLs of which something that cycles brought was not kept: those that a merge refused, and forgotten ones."""
+    tables = [
+        read_table(crawl / names.cycle(entry.cycle) / names.VERIFIER / names.REFUSED_URLS, REFUSED_ROWS, list(ORDER))
+        for entry in log.entries
+        if entry is not None and KINDS[entry.kind].merges
+    ]
+    tables += [read_forgotten(crawl, entry) for entry in forgetting(log)]
+    columns = [[np.empty(0, np.uint64), *(column(table, name) for table in tables)] for name in ORDER]
+    _, domain, key = sort_pairs(*map(np.concatenate, columns))
+    starts = starts_of_pairs(domain, key)
+    return domain[starts], key[starts]
 
 
 def is_kept(crawl: Path, log: History) -> bool:

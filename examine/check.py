@@ -26,7 +26,7 @@ from contract.pending import live_absorber
 from contract.plan import cycles_without_plan, open_cycles, read_plan
 from contract.units import count
 from examine.attempt_books import check_attempts
-from examine.block_books import Found, check_chain, check_generation, check_position, check_side, is_kept
+from examine.block_books import Found, check_chain, check_generation, check_latest, check_position, check_side, is_kept
 from examine.cycle_books import check_cycle, check_sets
 from examine.findings import Findings
 from examine.forgotten import check_forgotten
@@ -105,6 +105,8 @@ def check_all(crawl: CrawlFolder, log: History, findings: Findings) -> None:
         check_attempts(crawl.path, log, generations, findings)
     with findings.reading(FILES, crawl.path):
         check_visits(crawl.path, log, generations, findings)
+    with findings.reading(FILES, crawl.path):
+        check_latest(crawl.path, log, generations, findings)
     with findings.reading(FILES, crawl.path):
         check_chain(crawl.path, log, findings)
         check_positions(crawl, findings)

@@ -19,6 +19,7 @@ from examine.findings import Findings
 from storage.tables import column
 
 SERVERS = "servers count the rows that they have"
+TESTED = "tested lastmod dates of a server: true ones <= all <= later visits of its pages"
 CLOSED = "a domain is closed with all of its servers, and nothing of it waits"
 FEATURES_CLAIM = "features of R are those of its texts"
 STATES_OF = {"collected": (COLLECTED_STATE,), "waiting": (WAITING, PRESCHEDULED), "prescheduled": (PRESCHEDULED,)}
@@ -35,9 +36,24 @@ def check_servers(generation: Generation, folder: Path, findings: Findings) -> N
         findings.rows(SERVERS, folder, wrong, f"another number of URLs in {name}")
     mentions = np.bincount(owner, np.asarray(generation.rows["mentions"]), minlength=count).astype(np.uint64)
     findings.rows(SERVERS, folder, column(servers, "mentions") != mentions, "other mentions than its URLs have")
+    check_claims(generation, folder, findings)
     domain_key, closed = column(servers, "domain_key"), column(servers, "closed").astype(bool)
     findings.rows(CLOSED, folder, np.isin(domain_key, domain_key[closed]) & ~closed, "open, in a closed domain")
     findings.rows(CLOSED, folder, closed & (counts[:, STATES_OF["waiting"]].sum(axis=1) > 0), "closed, and URLs wait")
+
+
+def check_claims(generation: Generation, folder: Path, findings: Findings) -> None:
+    """A visit tests one claim of a sitemap at most, and the first one tests none."""
+    servers, visits = generation.servers, generation.side["visits"]
+    owner = generation.server_index[generation.collected_rows]
+    claims, true = column(servers, "lastmod_claims"), column(servers, "lastmod_true")
+    later = np.bincount(owner, np.maximum(visits.astype(np.int64) - 1, 0), minlength=len(servers))
+    is_full = visits == np.iinfo(visits.dtype).max  # such a page may have had any number of visits
+    has_full = np.bincount(owner[is_full], minlength=len(servers)) > 0
+    findings.rows(TESTED, folder, true > claims, "more true than tested dates")
+    findings.rows(
+        TESTED, folder, (claims > later) & ~has_full, "more tested dates than visits after the first one of each page"
+    )
 
 
 def check_features(crawl: Path, generation: Generation, folder: Path, findings: Findings) -> None:

@@ -114,7 +114,7 @@ def find_known(crawl: Path, log: History, subject: Subject, config: Config = Con
         side = {name: generation.side.read(name, side_row, side_row + 1)[0] for name in SIDE_COLUMNS}
         digest = bytes(side.pop("content_digest")).hex()
         known["collected"] = {**{name: int(value) for name, value in side.items()}, "content_digest": digest}
-        known["next"] = find_next(generation, side_row, server_row, text.encode() + b"\n", config)
+        known["next"] = find_next(generation, side_row, server_row, text.encode() + b"\n", row["lastmod_s"], config)
     return known
 
 

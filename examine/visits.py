@@ -5,6 +5,7 @@ A visit is an answered request. What it found follows from the tables of its cyc
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,9 @@ def find_listed(crawl: Path, cycle: int, key: int) -> dict[str, Any] | None:
     return {**listed, "policy": config.scheduler.policy, "revisit_policy": config.revisit.policy}
 
 
-def find_next(generation: Generation, side_row: int, server: int, line: bytes, config: Config) -> dict[str, Any] | None:
+def find_next(
+    generation: Generation, side_row: int, server: int, line: bytes, lastmod_s: int, config: Config
+) -> dict[str, Any] | None:
     """When a collected page is due again by its own columns; none without revisits. `server`: its row of the table.
 
     The policy `optimal` estimates how often a page changes from its server and block too, so it reads their columns.
@@ -96,6 +99,9 @@ def find_next(generation: Generation, side_row: int, server: int, line: bytes, c
         return None
     rule = int(find_rules(pa.array([line], pa.large_binary()), config.priority)[0])
     one = read_pages(generation, side_row, side_row + 1, float(rules.intervals_of(config)[rule]))
+    trust = revisits.trust_of(*(column(generation.servers, name) for name in ("lastmod_claims", "lastmod_true")))
+    claimed = revisits.claim_trust(np.array([lastmod_s]), one.seen_at_ms, np.array([server]), trust)
+    one = replace(one, claim_trust=claimed)
     rates = None
     if config.revisit.policy == revisits.OPTIMAL:
         servers = generation.server_index[generation.collected_rows]
@@ -110,6 +116,8 @@ def find_next(generation: Generation, side_row: int, server: int, line: bytes, c
         "due_at_ms": None if is_dropped or is_given_up else max(due_ms, server_due_ms),
         "is_dropped": is_dropped,
         "interval_s": float(revisits.intervals_s(config.revisit, one, rates)[0]),
+        "wait_s": float(revisits.waits_s(config.revisit, one, rates)[0]),
+        "has_claim": bool(claimed[0] > 0 and not one.rule_interval_s[0]),
         "changes_per_day": None if rates is None else float(rates[0]) * 86_400,
     }
 
@@ -170,7 +178,17 @@ def describe_next(known: dict[str, Any], config: Config, now_ms: int) -> str:
     when = f"since {moment(due_ms)}" if due_ms <= now_ms else f"not before {moment(due_ms)}"
     rate = found["changes_per_day"]
     estimate = f", for an estimate of a change every {duration(86_400 / rate)}" if rate is not None else ""
-    return f"due {when}: revisits {config.revisit.policy}, every {duration(found['interval_s'])}{estimate}"
+    claim = "; its sitemap says that it has changed since the last visit: now after " if found["has_claim"] else ""
+    claim += duration(found["wait_s"]) if claim else ""
+    return f"due {when}: revisits {config.revisit.policy}, every {duration(found['interval_s'])}{estimate}{claim}"
+
+
+def describe_lastmod(lastmod_s: int, server: dict[str, Any]) -> str:
+    """The newest time that a sitemap has for a page, and how often such times of its server were true."""
+    claims, true = server["lastmod_claims"], server["lastmod_true"]
+    tested = f"{true:,} of its {count(claims, 'tested lastmod date')} {'was' if claims == 1 else 'were'} true"
+    tested = tested if claims else "none of its lastmod dates was tested yet"
+    return f"{moment(lastmod_s * 1000)}, by a sitemap; {server['server']}: {tested}"
 
 
 def describe_rule(rule: dict[str, Any]) -> str:

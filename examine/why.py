@@ -37,7 +37,15 @@ from contract.units import count, moment, size
 from contract.url import server_of
 from examine import url_history
 from examine.url_history import Subject
-from examine.visits import describe_history, describe_listed, describe_next, describe_rule, find_rule, judge_visits
+from examine.visits import (
+    describe_history,
+    describe_lastmod,
+    describe_listed,
+    describe_next,
+    describe_rule,
+    find_rule,
+    judge_visits,
+)
 from storage.publish import is_published
 from storage.tables import read_table
 
@@ -337,6 +345,8 @@ def describe(facts: dict, crawl: Path) -> list[str]:
         if known["collected"]:
             lines.append(f"visits    {describe_history(known['collected'])}")
             lines.append(f"next      {facts['next_visit']}")
+        if known["lastmod_s"]:
+            lines.append(f"lastmod   {describe_lastmod(known['lastmod_s'], server)}")
         if facts.get("rule"):
             lines.append(f"rule      {describe_rule(facts['rule'])}")
         lines.append(

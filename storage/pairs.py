@@ -73,6 +73,13 @@ def find_pairs(first: Keys, second: Keys, in_first: Keys, in_second: Keys) -> Ro
     return np.where(there, row, -1)
 
 
+def starts_of_pairs(first: Keys, second: Keys) -> Rows:
+    """The row that each group of equal pairs begins at; columns sorted by both."""
+    begins = np.ones(len(first), bool)
+    begins[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
+    return np.flatnonzero(begins)
+
+
 def halve_runs(
     firsts: Keys, starts: Rows, among: Keys, wanted_first: Keys, wanted_second: Keys
 ) -> tuple[Rows, npt.NDArray[np.bool_]]:

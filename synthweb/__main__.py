@@ -4,7 +4,7 @@
     python -m synthweb seeds --seed 1 --servers 300 --port 8080
     python -m synthweb truth --seed 1 --servers 300 --port 8080 [--forbidden]
     python -m synthweb census --seed 1 --servers 300
-    python -m synthweb changing --seed 1 --servers 6 --pages 20 --port 8080 --state DIR [--until-eof]
+    python -m synthweb changing --seed 1 --servers 6 --pages 20 --port 8080 --state DIR [--sitemaps] [--until-eof]
     python -m synthweb names HOSTS_FILE | hostile --state DIR | latency --state DIR    (each has its --help)
 
 serve   listens on addresses of its own in 127/8, all on one port (0: any that is free), until SIGTERM, SIGINT
@@ -20,7 +20,8 @@ census  prints what the web consists of, a name and a count per line.
 changing
         serves, as `serve` does, another web: so many servers with so many pages each, which change at known rates,
         at the moment that the file DIR/clock has (milliseconds since 1970; replace it to let time pass). Answers have
-        validators, and conditions are obeyed. started_wall_ms of access.jsonl is that moment.
+        validators, and conditions are obeyed. started_wall_ms of access.jsonl is that moment. With --sitemaps, each
+        server has a /sitemap.xml with the time of each page's last change; one server in three lies there.
 names   is a name server for a hosts file; hostile serves every bad manner that a crawler must survive; latency is
         thousands of servers that each take their time.
 
@@ -78,6 +79,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         changing.add_argument(f"--{name}", type=int, default=default)
     changing.add_argument("--state", type=Path, required=True)
     changing.add_argument("--until-eof", action="store_true")
+    changing.add_argument("--sitemaps", action="store_true")
     rehearsals.add_commands(commands)
     options = parser.parse_args(arguments)
     if options.command in rehearsals.COMMANDS:
@@ -98,7 +100,10 @@ def main(arguments: list[str] | None = None) -> int:
     if options.command in rehearsals.COMMANDS:
         return rehearsals.COMMANDS[options.command](options)
     if options.command == "changing":
-        return _serve(ChangingWeb(options.seed, options.servers, options.pages, options.port, options.state), options)
+        changing = ChangingWeb(
+            options.seed, options.servers, options.pages, options.port, options.state, options.sitemaps
+        )
+        return _serve(changing, options)
     web = Web(options.seed, options.servers, options.port)
     if options.command == "serve":
         return _serve(web, options)

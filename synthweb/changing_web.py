@@ -2,17 +2,22 @@
 
 The clock is a file of the state folder, `clock`, that a test replaces: virtual milliseconds since 1970. It is read for
 each request, so all that is asked between two settings happens at one moment.
+
+With `sitemaps`, each server has a /sitemap.xml of the pages that exist, which its robots.txt names. Honest servers give
+the second of each page's last change. Others lie: they say that each page changed a minute ago. In all of them the home
+has a date a year ahead.
 """
 
 import copy
 import hashlib
+from datetime import UTC, datetime
 from email.utils import formatdate, parsedate_to_datetime
 from html import escape
 from pathlib import Path
 from random import Random
 
 from synthweb.answer import Answer, refuse
-from synthweb.changing import DEAF, DRIFTING, SIDE_LINKS, START_MS, ChangingPage, Truth, grow_pages
+from synthweb.changing import DAY_MS, DEAF, DRIFTING, SECOND_MS, SIDE_LINKS, START_MS, ChangingPage, Truth, grow_pages
 from synthweb.plan import address_of
 from synthweb.rules import Rules
 from synthweb.server import Server
@@ -22,7 +27,12 @@ from synthweb.words import tongue_of
 CLOCK = "clock"
 SERVERS_MAX = 200
 HTML = ("Content-Type", "text/html; charset=utf-8")
+XML, PLAIN = ("Content-Type", "application/xml"), ("Content-Type", "text/plain")
 NOTHING = b"<!doctype html><title>nothing here</title><p>nothing here</p>\n"
+
+ROBOTS, SITEMAP = "/robots.txt", "/sitemap.xml"
+LIAR_EVERY = 3  # one server in so many has a sitemap that lies, the third one first
+LIE_MS, AHEAD_MS = 60 * SECOND_MS, 365 * DAY_MS
 
 
 def set_clock(state: Path, moment_ms: int) -> None:
@@ -34,10 +44,18 @@ def set_clock(state: Path, moment_ms: int) -> None:
 class ChangingWeb:
     """A web of so many servers with so many pages each, and some that come later."""
 
-    def __init__(self, seed: int, servers: int = 6, pages: int = 20, port: int = 8080, state: Path | None = None):
+    def __init__(
+        self,
+        seed: int,
+        servers: int = 6,
+        pages: int = 20,
+        port: int = 8080,
+        state: Path | None = None,
+        sitemaps: bool = False,
+    ):
         if not 1 <= servers <= SERVERS_MAX or pages < 1:
             raise ValueError(f"servers: expected 1 to {SERVERS_MAX}, and a page each, found {servers}, {pages}")
-        self.seed, self.port, self._state = seed, port, state
+        self.seed, self.port, self._state, self._sitemaps = seed, port, state, sitemaps
         self._pages = grow_pages(seed, servers, pages)
         self._by_place = {(page.url.host, page.url.target()): page for own in self._pages for page in own}
         tongue = tongue_of(Random(f"changing/{seed}/tongue"))
@@ -89,6 +107,10 @@ class ChangingWeb:
         """What is answered at a moment. `attempt` drives the ETag that changes though its body does not."""
         if host not in self.servers:
             return refuse(421)
+        if self._sitemaps and target == ROBOTS:
+            return Answer(200, (PLAIN,), f"Sitemap: http://{host}:{self.port}{SITEMAP}\n".encode())
+        if self._sitemaps and target == SITEMAP:
+            return Answer(200, (XML,), self.sitemap(host, moment_ms))
         page = self._by_place.get((host, target))
         if page is None or not page.exists(moment_ms):
             return Answer(page.gone_status if page is not None else 404, (HTML,), NOTHING)
@@ -98,6 +120,22 @@ class ChangingWeb:
         if number != DEAF and is_unchanged(etag, modified, if_none_match, if_modified_since):
             return Answer(304, headers, framing="none")
         return Answer(200, (HTML, *headers), self.body(page, page.version(moment_ms)))
+
+    def lies(self, host: str) -> bool:
+        """Whether the sitemap of a server lies about its pages."""
+        return self._numbers[host] % LIAR_EVERY == LIAR_EVERY - 1
+
+    def sitemap(self, host: str, moment_ms: float) -> bytes:
+        lines = ['<?xml version="1.0"?>', '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">']
+        for page in self._pages[self._numbers[host]]:
+            if not page.exists(moment_ms):
+                continue
+            changed_ms = moment_ms - LIE_MS if self.lies(host) else page.changed_at_ms(page.version(moment_ms))
+            if page.url.path == "/":
+                changed_ms = moment_ms + AHEAD_MS
+            date = datetime.fromtimestamp(changed_ms // SECOND_MS, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            lines.append(f"<url><loc>{escape(page.url.text(self.port))}</loc><lastmod>{date}</lastmod></url>")
+        return "\n".join([*lines, "</urlset>", ""]).encode()
 
     def body(self, page: ChangingPage, version: int) -> bytes:
         """The bytes of a version of a page."""

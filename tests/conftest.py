@@ -127,16 +127,16 @@ def synthetic_web(tmp_path):
 def changing_webs(tmp_path_factory):
     """A function that serves a changing web of a seed and size, each time another one.
 
-    It gives its state folder and the web.
+    It gives its state folder and the web. `sitemaps`: its servers have sitemaps.
     """
 
     with ExitStack() as webs:
 
-        def serve(seed: int, servers: int, pages: int) -> tuple[Path, ChangingWeb]:
+        def serve(seed: int, servers: int, pages: int, sitemaps: bool = False) -> tuple[Path, ChangingWeb]:
             state = tmp_path_factory.mktemp("changing") / "web"
             words = ("changing", "--seed", seed, "--servers", servers, "--pages", pages)
-            port = webs.enter_context(serve_words(state, *map(str, words)))
-            return state, ChangingWeb(seed, servers, pages, port)
+            port = webs.enter_context(serve_words(state, *map(str, words), *["--sitemaps"] * sitemaps))
+            return state, ChangingWeb(seed, servers, pages, port, sitemaps=sitemaps)
 
         yield serve
 

@@ -7,7 +7,7 @@ from contract.generation import SIDE_COLUMNS, open_generation, read_urls
 from contract.log import CRAWL
 from contract.plan import Plan
 from examine.attempt_books import check_attempts
-from examine.block_books import check_generation, check_side
+from examine.block_books import check_generation, check_latest, check_side
 from examine.findings import Findings
 from examine.prepared_books import check_features, check_servers
 from examine.visit_books import check_visits
@@ -38,6 +38,16 @@ def manifests(small: SmallCrawl) -> list[dict]:
     ]
 
 
+def claims_of(small: SmallCrawl) -> dict[str, tuple[int, int]]:
+    """(tested lastmod dates, true ones) of each server, over all blocks."""
+    found = {}
+    for block in range(small.crawl_state.log.blocks):
+        generation = open_generation(small.crawl.path, block, small.crawl_state.log.generation(block))
+        for row in generation.servers.to_pylist():
+            found[row["server"]] = row["lastmod_claims"], row["lastmod_true"]
+    return found
+
+
 def turn(small: SmallCrawl, pages: dict[str, Page], block: int = 0, **more) -> tuple[Plan, dict]:
     """A crawl cycle of a block with these answers; (its plan, its report)."""
     plan = small.plan(CRAWL, block)
@@ -55,7 +65,7 @@ def match_manifest(path: Path) -> None:
 
 
 def find_wrong(small: SmallCrawl) -> dict[str, list[str]]:
-    """The books of blocks, attempts and visits that do not hold."""
+    """The books of blocks, attempts, visits and latest values that do not hold."""
     findings, log, generations = Findings(), small.history(), {}
     for block in range(log.blocks):
         if (number := log.generation(block)) is not None:
@@ -67,4 +77,5 @@ def find_wrong(small: SmallCrawl) -> dict[str, list[str]]:
             check_features(folder, generation, folder / names.generation(block, number), findings)
     check_attempts(small.crawl.path, log, generations, findings)
     check_visits(small.crawl.path, log, generations, findings)
+    check_latest(small.crawl.path, log, generations, findings)
     return findings.wrong

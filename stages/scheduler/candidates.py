@@ -88,7 +88,8 @@ class Walk:
         if self._due:
             pages = np.flatnonzero(state == COLLECTED_STATE)
             rule = rows.read(rules.RULE.name, start, stop)[pages] if self._due.has_rules else None
-            which, seen_s, worths = self._due.find(start, server[pages], self._may_list, rule)
+            lastmod_s = rows.read("lastmod_s", start, stop)[pages] if self._due.has_dates else None
+            which, seen_s, worths = self._due.find(start, server[pages], self._may_list, rule, lastmod_s)
             here = pages[which]
             is_candidate[here], seen[here], worth[here] = True, seen_s, worths
             side[here] = self._due.side_start(start) + which

@@ -4,7 +4,7 @@ The decisions are those of contract/revisits.py, on the same columns as the veri
 """
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from contract.policies import rules
 from contract.tables import COLLECTED_STATE
 from storage.arrays import Array, Rows
 from storage.columns import FRAME_ROWS
+from storage.tables import column
 
 CHUNK_ROWS = 2 * FRAME_ROWS
 THREADS = 2  # numpy and zstd work beside each other
@@ -35,6 +36,7 @@ class DuePages:
         self._rule_intervals_s = rules.intervals_of(config)
         self.has_rules = bool(self._rule_intervals_s.any())
         self._count = len(generation.servers)
+        self._trust = read_trust(generation)
         with ThreadPoolExecutor(THREADS) as workers:
             chunks = range(0, len(generation), CHUNK_ROWS)
             counts = workers.map(lambda start: len(self._pages_of(generation, start)), chunks)
@@ -46,23 +48,32 @@ class DuePages:
                     for total, part in zip(self._sums, parts):
                         total += part
 
+    @property
+    def has_dates(self) -> bool:
+        """Whether a sitemap has a time for some page of the block."""
+        return self._trust is not None
+
     def side_start(self, start: int) -> int:
         """The row of the side set that the chunk of the block which begins with row `start` begins with."""
         return self._side_starts[start]
 
     def find(
-        self, start: int, server: Array, may_list: npt.NDArray[np.bool_], rule: Array | None
+        self, start: int, server: Array, may_list: npt.NDArray[np.bool_], rule: Array | None, lastmod_s: Array | None
     ) -> tuple[Rows, npt.NDArray[np.uint32], npt.NDArray[np.float64]]:
         """(which are due, second of the last visit, what a visit is worth) of the pages of the chunk from `start` on.
 
-        `server` has the index of the server of each page, `rule` the number of the rule that it falls under.
+        `server` has the index of the server of each page, `rule` the number of the rule that it falls under, and
+        `lastmod_s` the newest time that a sitemap has for it.
         """
         first = self._side_starts[start]
         pages = self._read(first, first + len(server), rule)
+        if lastmod_s is not None and self._trust is not None:
+            trust = revisits.claim_trust(lastmod_s, pages.seen_at_ms, server, self._trust)
+            pages = replace(pages, claim_trust=trust)
         rates = self._rates(pages, server)
         is_due = (revisits.due_at_ms(self._config, pages, rates) <= self._now_ms) & may_list[server]
         which = np.flatnonzero(is_due)
-        due = revisits.Pages(**{name: values[which] for name, values in vars(pages).items()})
+        due = pages.take(which)
         worth = revisits.worth(self._config, due, None if rates is None else rates[which], self._now_ms)
         return which, np.clip(due.seen_at_ms // 1000, 0, SECONDS_MAX).astype(np.uint32), worth
 
@@ -76,6 +87,7 @@ class DuePages:
         columns = {name: self._side.read(name, start, stop) for name in COLUMNS_OF[self._config.policy]}
         nothing = np.broadcast_to(np.uint32(0), stop - start)
         columns |= {each.name: nothing for each in fields(revisits.Pages) if each.name not in columns}
+        columns["claim_trust"] = None  # find() knows it
         moments = (self._side.read(name, start, stop) for name in ("fetched_at_ms", "visited_at_ms"))
         columns["seen_at_ms"] = revisits.seen_at_ms(*moments)
         if rule is not None:
@@ -94,3 +106,11 @@ class DuePages:
         server = generation.index_servers(generation.rows.read("server", start, stop), start)[pages]
         first = self._side_starts[start]
         return revisits.sum_by_server(self._read(first, first + len(pages), None), server, self._count)
+
+
+def read_trust(generation: Generation) -> revisits.Numbers | None:
+    """How far the claims of each server's sitemaps are to be trusted; none where no sitemap has a time for a page."""
+    if generation.rows.is_zero("lastmod_s"):
+        return None
+    claims, true = (column(generation.servers, name) for name in ("lastmod_claims", "lastmod_true"))
+    return revisits.trust_of(claims, true)

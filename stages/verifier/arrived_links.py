@@ -10,7 +10,7 @@ from contract.accumulators import ACCUMULATORS
 from contract.tables import ORDER
 from stages.verifier.server_table import ServerTable
 from storage.arrays import encode
-from storage.pairs import find_pair, sort_pairs
+from storage.pairs import find_pair, sort_pairs, starts_of_pairs
 from storage.tables import column
 from storage.text_segments import take_lines
 
@@ -82,7 +82,7 @@ class Gathered:
 def gather(arrived: Arrived) -> Gathered:
     """Each URL once, in order."""
     order, domain, key = sort_pairs(arrived.join("domain_key"), arrived.join("url_key"))
-    starts = find_groups(domain, key)
+    starts = starts_of_pairs(domain, key)
     first = order[starts]
     depth = np.minimum.reduceat(arrived.join("depth")[order], starts)
     brought = {
@@ -99,13 +99,6 @@ def gather(arrived: Arrived) -> Gathered:
         rows=arrived.linked_rows,
     )
     return Gathered(links, first, arrived)
-
-
-def find_groups(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """The row that each group of equal pairs begins at."""
-    begins = np.ones(len(first), bool)
-    begins[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
-    return np.flatnonzero(begins)
 
 
 def first_of_each(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -31,6 +31,9 @@ COLUMNS_OF = {
 }
 
 
+SERVERS_READ = ("due_at_ms", "given_up", "lastmod_claims", "lastmod_true")  # columns that figures() takes
+
+
 def describe_generation(servers: pa.Table, states: np.ndarray) -> dict:
     """The figures, from a table of servers and the number of rows in each state."""
     due = column(servers, "due_at_ms")[column(servers, "waiting") > 0]
@@ -124,10 +127,12 @@ class VisitFigures:
         piece["server"] = server_index[collected]
         if self._config.priority:
             piece["rule"] = rows[rules.RULE.name][collected]
+        if rows["lastmod_s"].any():
+            piece["lastmod_s"] = rows["lastmod_s"][collected]
         self._pieces.append(piece)
 
     def figures(self, servers: Mapping[str, np.ndarray]) -> dict:
-        """With the table of servers as the generation will have it."""
+        """With the table of servers as the generation will have it, or its columns of SERVERS_READ."""
         due, rule = self._find_due(servers) if self._revisits else (np.empty(0, np.int64), np.empty(0, np.uint8))
         numbers = np.flatnonzero(np.bincount(rule)).tolist()
         parts = (due[rule == number] if len(numbers) > 1 else due for number in numbers)
@@ -145,25 +150,26 @@ class VisitFigures:
         """
         config, count = self._config, len(servers["due_at_ms"])
         server_due = np.where(servers["given_up"].astype(bool), NEVER_MS, servers["due_at_ms"])
+        trust = revisits.trust_of(servers["lastmod_claims"], servers["lastmod_true"])
         sums = None
         if config.revisit.policy == revisits.OPTIMAL:
             sums = [np.zeros(count) for _ in EVIDENCE]
-            for pages, server, _ in self._slices():
+            for pages, server, _ in self._slices(trust):
                 for total, part in zip(sums, revisits.sum_by_server(pages, server, count)):
                     total += part
         count_pages, done = sum(len(piece["server"]) for piece in self._pieces), 0
         due, rule_of = np.empty(count_pages, np.int64), np.empty(count_pages, np.uint8)
-        for pages, server, rule in self._slices():
+        for pages, server, rule in self._slices(trust):
             rates = None if sums is None else revisits.estimate_rates(pages, server, count, config.revisit, sums)
             here = slice(done, done := done + len(server))
             np.maximum(revisits.due_at_ms(config.revisit, pages, rates), server_due[server], out=due[here])
             rule_of[here] = rule
         return due, rule_of
 
-    def _slices(self) -> Iterator[tuple[Pages, np.ndarray, np.ndarray]]:
+    def _slices(self, trust: revisits.Numbers) -> Iterator[tuple[Pages, np.ndarray, np.ndarray]]:
         """Some pages at a time, with the index of the server of each, and the number of the rule that has its interval.
 
-        Columns that nothing asks for are zero.
+        Columns that nothing asks for are zero. `trust`: in the claims of each server's sitemaps.
         """
         interval_s = rules.intervals_of(self._config)
         for piece in self._pieces:
@@ -173,6 +179,10 @@ class VisitFigures:
                 # Rows of a block that is not prepared yet may name a rule that is there no longer.
                 intervals = np.where(rule < len(interval_s), interval_s[np.minimum(rule, len(interval_s) - 1)], 0)
                 part["rule_interval_s"] = np.broadcast_to(intervals, len(server))
+                dates = part.pop("lastmod_s", None)
+                part["claim_trust"] = None
+                if dates is not None:
+                    part["claim_trust"] = revisits.claim_trust(dates, part["seen_at_ms"], server, trust)
                 nothing = np.broadcast_to(np.uint32(0), len(server))
                 pages = Pages(**{field.name: part.get(field.name, nothing) for field in fields(Pages)})
                 yield pages, server, np.where(intervals > 0, rule, 0)

@@ -23,13 +23,14 @@ from stages.verifier.harvest import (
 )
 from stages.verifier.preparation import Preparation
 from stages.verifier.server_table import ServerTable
-from stages.verifier.visits import first_visits, miss, visit_again
+from stages.verifier.visits import first_visits, judge_claims, miss, visit_again
 from storage.arrays import bound
 from storage.errors import Damaged
 from storage.pairs import Runs, find_pairs, sort_pairs
 from storage.weave import Weave
 
 ATTEMPTS_MAX = 255  # of the u8 column
+LASTMOD = "lastmod_s"
 NOTHING = 0  # value of a new row in a column that has no information yet
 _HEAD_BITS = 21  # 2 MB of flags: twenty for each of 100,000 answers
 _HEAD_SHIFT = np.uint64(64 - _HEAD_BITS)
@@ -76,6 +77,14 @@ class Match:
             )
             found[~there] = np.where(among_new >= 0, self.new_rows()[among_new], -1)
         return found
+
+
+@dataclass(frozen=True)
+class JudgedClaims:
+    """Claims of sitemaps that a page has changed, which visits have tested."""
+
+    row: np.ndarray  # of the page in the merged piece
+    is_true: np.ndarray
 
 
 def find_known(parent: Generation, start: int, stop: int, links: Links) -> Match:
@@ -220,8 +229,8 @@ def merge_side(
     duplicate: np.ndarray,
     cycle: int,
     config: Revisit,
-) -> tuple[dict[str, np.ndarray], int, Counter[str]]:
-    """(side set of the piece, end of the parent's side rows from `side_start` on that are in it, counts of visits).
+) -> tuple[dict[str, np.ndarray], int, Counter[str], JudgedClaims]:
+    """(side set of the piece, end of the parent's side rows from `side_start` on that are in it, counts, claims).
 
     Answers to collected pages are visits; what else happened to such a page is a visit that missed it.
     """
@@ -243,9 +252,16 @@ def merge_side(
     missed, is_missed = find_rows(match.locate(happened.domain_key[failed], happened.key[failed]), was)
     side = {name: parent.side.read(name, side_start, side_stop) for name in SIDE_COLUMNS}
     counts, is_visited = Counter(duplicates=int(duplicate[~is_again].sum())), bool(is_again.any() or is_missed.any())
+    claims = JudgedClaims(before[:0], is_again[:0])
     if is_visited:
+        visited, answered = before[is_again], answers.take(is_again)
+        if not parent.rows.is_zero(LASTMOD):
+            was_collected = old_state == COLLECTED_STATE
+            lastmod_s = parent.rows.read(LASTMOD, match.start, match.stop)[was_collected][visited]
+            is_tested, is_true = judge_claims(side, visited, answered, lastmod_s)
+            claims = JudgedClaims(where[is_again][is_tested], is_true[is_tested])
         side = {name: np.array(values) if not values.flags.writeable else values for name, values in side.items()}
-        counts += visit_again(side, before[is_again], answers.take(is_again), duplicate[is_again], cycle, config)
+        counts += visit_again(side, visited, answered, duplicate[is_again], cycle, config)
         counts += miss(side, missed[is_missed], happened.at_ms[failed][is_missed])
     weave = Weave(len(was), before[~is_again])
     fresh = first_visits(answers.take(~is_again), duplicate[~is_again], cycle)
@@ -255,7 +271,7 @@ def merge_side(
             return np.zeros(len(weave), old.dtype)
         return weave.join(old, fresh.get(name, NOTHING))
 
-    return {name: join(name, side.pop(name)) for name in SIDE_COLUMNS}, side_stop, counts
+    return {name: join(name, side.pop(name)) for name in SIDE_COLUMNS}, side_stop, counts, claims
 
 
 def find_rows(wanted: np.ndarray, among: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -188,7 +188,7 @@ class PieceMerge:
         apply_servers(rows["state"], server_index, block.servers, block.changed_robots)
         if block.has_closed:
             close_rows(rows["state"], server_index, block.servers["closed"])
-        side, block.side_done, counts = merge_side(
+        side, block.side_done, counts, claims = merge_side(
             match,
             old_state,
             rows["state"],
@@ -200,6 +200,7 @@ class PieceMerge:
             block.config.revisit,
         )
         block.counts.update({name: counts[name] for name in VISIT_COUNTS})
+        block.servers.add_claims(server_index[claims.row], claims.is_true)
         block.visits.take(side, rows, server_index)
         return match, rows, old_state, server_index, side
 

@@ -122,6 +122,14 @@ class ServerTable:
         if mentions.any():
             self._mentions += np.bincount(server_index, mentions, minlength=len(self)).astype(np.uint64)
 
+    def add_claims(self, server_index: np.ndarray, is_true: np.ndarray) -> None:
+        """Counts claims of sitemaps that visits tested: the index of the server of each, and whether it was true."""
+        for name, counted in (("lastmod_claims", server_index), ("lastmod_true", server_index[is_true])):
+            if len(counted):
+                values = self.columns[name]
+                sums = values.astype(np.int64) + np.bincount(counted, minlength=len(self))
+                self.columns[name] = np.minimum(sums, np.iinfo(values.dtype).max).astype(values.dtype)
+
     def preschedule_all(self, which: np.ndarray) -> None:
         """Counts every waiting row of the servers that `which` marks (bool, by index) as prescheduled."""
         self.states[which, PRESCHEDULED] += self.states[which, WAITING]

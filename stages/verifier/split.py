@@ -14,7 +14,7 @@ from contract.generation import COLUMNS, SIDE_COLUMNS, Generation, GenerationWri
 from contract.plan import Plan
 from contract.tables import COLLECTED_STATE, STATES
 from stages.verifier import prefixes as prefix_table
-from stages.verifier.figures import RowFigures, VisitFigures, describe_generation
+from stages.verifier.figures import SERVERS_READ, RowFigures, VisitFigures, describe_generation
 from stages.verifier.preparation import read_prepared
 from stages.verifier.texts import part_texts
 from storage.publish import FORMAT, confirm_published, encode_json, publishing
@@ -90,7 +90,7 @@ def write_part(folder: Path, parent: Generation, part: slice, config: Config) ->
     writer.write_servers(servers, prefix_table.to_table(prefixes))
     return {
         **describe_generation(servers, states),
-        **visits.figures({name: column(servers, name) for name in ("due_at_ms", "given_up")}),
+        **visits.figures({name: column(servers, name) for name in SERVERS_READ}),
         **figures.figures(),
         "texts": texts,
         "seen": parent.seen,

@@ -16,7 +16,7 @@ import numpy as np
 
 from contract.config import Revisit
 from contract.generation import SIDE_COLUMNS
-from contract.revisits import MINUTE_MS, PROPORTIONAL, Pages, next_period_min, seen_at_ms
+from contract.revisits import MINUTE_MS, PROPORTIONAL, Pages, has_claim, next_period_min, seen_at_ms
 from stages.verifier.harvest import Answers
 
 GONE = (404, 410)  # statuses of an answer that says there is no page
@@ -50,10 +50,8 @@ def visit_again(
     """
     before = {name: side[name][rows] for name in SIDE_COLUMNS}
     is_full = ~answers.revisit.astype(bool)
-    is_known = is_full & has_digest(before["content_digest"]) & has_digest(answers.content_digest)
-    is_same = halves(before["content_digest"]) == halves(answers.content_digest)
-    is_own = is_known & is_same.all(axis=1)
-    is_changed = is_known & ~is_own
+    is_known, is_changed = find_changes(before["content_digest"], answers)
+    is_own = is_known & ~is_changed
     now = {
         "cycle": np.where(is_full, cycle, before["cycle"]),
         "row": np.where(is_full, answers.row, before["row"]),
@@ -82,6 +80,27 @@ def visit_again(
         gone=int(is_gone(answers).sum()),
         duplicates=int((is_full & ~is_own & duplicate).sum()),
     )
+
+
+def find_changes(known_digest: np.ndarray, answers: Answers) -> tuple[np.ndarray, np.ndarray]:
+    """(whether an answer is a full one and both contents are known, whether it has another content than was known)."""
+    is_full = ~answers.revisit.astype(bool)
+    is_known = is_full & has_digest(known_digest) & has_digest(answers.content_digest)
+    return is_known, is_known & (halves(known_digest) != halves(answers.content_digest)).any(axis=1)
+
+
+def judge_claims(
+    side: Side, rows: np.ndarray, answers: Answers, lastmod_s: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(which of these visits test a claim of a sitemap that the page has changed, which of those found it true); bool.
+
+    `side` is as before the visits, and `lastmod_s` what was known then. A claim that no content can prove or disprove
+    is not tested.
+    """
+    seen = seen_at_ms(side["fetched_at_ms"][rows], side["visited_at_ms"][rows])
+    is_known, is_changed = find_changes(side["content_digest"][rows], answers)
+    is_tested = has_claim(lastmod_s, seen) & (is_known | answers.revisit.astype(bool))
+    return is_tested, is_tested & is_changed
 
 
 def miss(side: Side, rows: np.ndarray, at_ms: np.ndarray) -> Counter[str]:

@@ -34,16 +34,19 @@ CACHED_S = 2.2  # a process looks at its clock's file once per second, which it 
 
 
 class VirtualCrawl:
-    """A crawl of a changing web, from START_MS on, in steps of `step_ms`."""
+    """A crawl of a changing web, from START_MS on, in steps of `step_ms`; `rules`: more sections of its settings."""
 
-    def __init__(self, folder: Path, state: Path, web: ChangingWeb, library: str, step_ms: int, *set_keys: str):
+    def __init__(
+        self, folder: Path, state: Path, web: ChangingWeb, library: str, step_ms: int, *set_keys: str, rules: str = ""
+    ):
         folder.mkdir(exist_ok=True)
         self.path, self.web, self.step_ms = folder / "crawl", web, step_ms
         self._state, self._folder, self._library = state, folder, library
         self.errors = folder / "stderr"
         self._settings = folder / "pipeline.toml"
         text = SETTINGS.format(hosts=state / "hosts").replace("first = 2", "first = 1")
-        self._settings.write_text(text.replace("delay_s = 0.01", "delay_s = 0.0\ndelay_response_factor = 0.0"))
+        text = text.replace("delay_s = 0.01", "delay_s = 0.0\ndelay_response_factor = 0.0")
+        self._settings.write_text(f"{text}\n{rules}")
         keys = ["extractor.workers=1", "supervisor.retry_wait_s=0.01", "fetcher.robots_keep_s=1e8", *set_keys]
         self.steps = self.steps_done() + 1 if self.path.exists() else 0
         if not self.steps:

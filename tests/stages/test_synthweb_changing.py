@@ -4,7 +4,9 @@ import http.client
 import json
 import subprocess
 import sys
+from datetime import datetime
 from email.utils import parsedate_to_datetime
+from xml.etree import ElementTree
 
 import pytest
 
@@ -135,6 +137,26 @@ def test_conditions_are_obeyed_but_for_two_servers(web, pages):
 )
 def test_what_counts_as_unchanged(etag, modified, none_match, since, unchanged):
     assert is_unchanged(etag, modified, none_match, since) == unchanged
+
+
+def test_sitemaps_are_true_but_those_of_liars(pages):
+    dated, moment = ChangingWeb(SEED, SERVERS, PAGES, 8080, sitemaps=True), START_MS + 20 * DAY_MS
+    assert [dated.lies(host) for host in dated.hosts()] == [False, False, True] * 2
+    for host in dated.hosts():
+        robots = dated.answer(host, "/robots.txt", moment)
+        assert robots.body.decode() == f"Sitemap: http://{host}:8080/sitemap.xml\n"
+        root = ElementTree.fromstring(dated.answer(host, "/sitemap.xml", moment).body)
+        dates = {loc.text: datetime.fromisoformat(date.text).timestamp() * 1000 for loc, date in root}
+        assert set(dates) == {url for url, page in pages.items() if page.url.host == host and page.exists(moment)}
+        for url, at_ms in dates.items():
+            true_ms = pages[url].changed_at_ms(pages[url].version(moment))
+            wanted = moment - 60_000 if dated.lies(host) else true_ms - true_ms % 1000
+            assert at_ms == (moment + 365 * DAY_MS if pages[url].url.path == "/" else wanted)
+
+
+def test_without_sitemaps_there_is_no_robots_txt(web):
+    host = next(iter(web.hosts()))
+    assert {web.answer(host, target, START_MS).status for target in ("/robots.txt", "/sitemap.xml")} == {404}
 
 
 def test_freshness_is_known(web, pages):

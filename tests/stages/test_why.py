@@ -287,6 +287,8 @@ def test_few_row_groups_are_read(tmp_path, crawl, monkeypatch):
                 "links_in": number,
                 "mentions": 0,
                 "cash": 0,
+                "linked_day": 0,
+                "lastmod_s": 0,
             }
             for number in range(30_000)
         ),

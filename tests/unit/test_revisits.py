@@ -1,5 +1,7 @@
 """Coming back: how often a page changes, when it is due, what a visit is worth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,12 +10,15 @@ from contract.revisits import (
     NEVER_MS,
     RATE_MAX_PER_S,
     Pages,
+    claim_trust,
     due_at_ms,
     estimate_rates,
+    has_claim,
     intervals_s,
     next_period_min,
     rate_of,
     seen_at_ms,
+    trust_of,
     worth,
 )
 
@@ -34,6 +39,7 @@ def pages(count=1, **columns) -> Pages:
         "period_min": (0, np.uint32),
         "misses": (0, np.uint8),
         "rule_interval_s": (0, np.float64),
+        "claim_trust": (0, np.float64),
     }
     values = {name: np.atleast_1d(columns.get(name, value)) for name, (value, _) in defaults.items()}
     count = max(count, *map(len, values.values()))
@@ -126,7 +132,7 @@ def test_any_columns_give_numbers(config, visits, changes, unchanged_min, change
 
 
 def test_no_page_at_all():
-    none = Pages(*(column[:0] for column in vars(pages()).values()))
+    none = pages().take(np.empty(0, np.int64))
     rates = estimate_rates(none, np.empty(0, np.int64), 0, OPTIMAL)
     assert len(rates) == len(due_at_ms(OPTIMAL, none, rates)) == len(worth(OPTIMAL, none, rates, NOW_MS)) == 0
 
@@ -290,6 +296,63 @@ def test_a_greedy_order_by_worth_is_fresher_than_visits_in_turn():
             if day >= 50:
                 fresh[name] += np.exp(-rates * (day - at)).mean() / 150
     assert fresh["optimal"] > fresh["uniform"] + 0.03
+
+
+# Claims of sitemaps.
+
+
+@pytest.mark.parametrize("config", [UNIFORM, PROPORTIONAL, OPTIMAL])
+def test_a_claim_of_no_trust_changes_nothing(config):
+    given = pages(8, misses=np.arange(8), seen_at_ms=NOW_MS - DAY_S * 1000, rule_interval_s=[0] * 7 + [60])
+    claimed, rates = replace(given, claim_trust=np.zeros(8)), rates_of(given)
+    assert (due_at_ms(config, claimed, rates) == due_at_ms(config, given, rates)).all()
+    assert (worth(config, claimed, rates, NOW_MS) == worth(config, given, rates, NOW_MS)).all()
+
+
+@pytest.mark.parametrize("config", [UNIFORM, PROPORTIONAL, OPTIMAL])
+def test_a_claim_that_is_sure_is_due_as_soon_as_may_be_and_worth_an_unseen_page(config):
+    """Just after a visit too, when it would be worth nothing else."""
+    given = pages(3, claim_trust=[1, 0.75, 0], seen_at_ms=NOW_MS)
+    rates, before = rates_of(given), replace(given, claim_trust=None)
+    waits = (due_at_ms(config, given, rates) - NOW_MS) / 1000
+    interval = intervals_s(config, given, rates)[0]
+    assert waits == pytest.approx([config.interval_min_s, max(interval / 4, config.interval_min_s), interval], abs=0.01)
+    ages = replace(before, seen_at_ms=np.zeros(3, np.int64))
+    unseen = worth(config, ages, rates, NOW_MS * 1_000)[0]
+    assert worth(config, given, rates, NOW_MS) == pytest.approx([unseen, 0.75 * unseen, 0])
+
+
+def test_a_page_that_hardly_changes_and_was_never_seen_is_worth_all():
+    rates = np.array([1 / OPTIMAL.interval_max_s, 1.0])
+    values = worth(OPTIMAL, pages(2, claim_trust=1), rates, NOW_MS)
+    assert values == pytest.approx([1, 1 / OPTIMAL.interval_max_s])
+
+
+@pytest.mark.parametrize("config", [UNIFORM, PROPORTIONAL, OPTIMAL])
+def test_a_rule_keeps_its_interval_and_its_worth_whatever_is_claimed(config):
+    given = pages(claim_trust=0.9, rule_interval_s=9e6, seen_at_ms=NOW_MS - DAY_S * 1000)
+    rates, plain = rates_of(given), replace(given, claim_trust=None)
+    assert due_at_ms(config, given, rates) == due_at_ms(config, plain, rates) == given.seen_at_ms + 9 * 10**9
+    assert worth(config, given, rates, NOW_MS) == worth(config, plain, rates, NOW_MS)
+
+
+def test_a_wait_is_never_longer_for_a_claim_and_doubles_for_a_page_that_is_gone():
+    short = replace(UNIFORM, interval_s=60.0, interval_min_s=60.0)
+    claimed = pages(3, claim_trust=0.5, misses=[0, 1, 3])
+    assert (due_at_ms(short, claimed, None) - NOW_MS).tolist() == [60_000, 120_000, 480_000]
+    waits = (due_at_ms(UNIFORM, claimed, None) - NOW_MS) / 1000 / UNIFORM.interval_s
+    assert waits == pytest.approx([0.5, 1, 4])
+    assert due_at_ms(UNIFORM, pages(claim_trust=1, misses=UNIFORM.misses_max + 1), None) == NEVER_MS
+
+
+def test_a_claim_is_a_time_after_the_last_visit_of_a_page():
+    seen = np.array([NOW_MS] * 5 + [0])
+    lastmod_s = np.array([NOW_MS // 1000, NOW_MS // 1000 + 1, 0, 1, MOST["u4"], 1], np.uint32)
+    assert has_claim(lastmod_s, seen).tolist() == [False, True, False, False, True, True]
+    trust = trust_of(np.array([0, 4, MOST["u4"]], np.uint32), np.array([0, 0, MOST["u4"]], np.uint32))
+    assert trust == pytest.approx([1 / 2, 1 / 6, 1]) and (trust < 1).all()
+    found = claim_trust(lastmod_s, seen, np.array([0, 1, 0, 1, 0, 0]), trust)
+    assert found == pytest.approx([0, 1 / 6, 0, 0, 1 / 2, 1 / 2])
 
 
 # How proportional adapts.

@@ -5,7 +5,7 @@ freshness in closed form, 0.07 for visits in proportion to the rates, 0.47 for u
 Freshness is expected, not drawn: a copy of age t is fresh with probability e^(-d t). Only what visits find is drawn.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
@@ -106,7 +106,7 @@ def visit(pages: Pages, chosen, now_ms: int, draws: Values, rates_s: Values, con
     age_s = (now_ms - pages.seen_at_ms[chosen]) / 1000
     is_changed = draws < -np.expm1(-rates_s[chosen] * age_s)
     minutes = np.maximum(np.rint(age_s / 60), 1).astype(np.int64)
-    before = Pages(*(getattr(pages, part.name)[chosen] for part in fields(Pages)))
+    before = pages.take(chosen)
     pages.period_min[chosen] = next_period_min(config, before, is_changed)
     pages.visits[chosen] += 1
     pages.changes[chosen] += is_changed

@@ -141,18 +141,27 @@ def test_first_answer_parsed_later_and_links_counted_once():
 
 def servers_table(count: int, **columns) -> dict[str, np.ndarray]:
     table = {"due_at_ms": np.zeros(count, np.int64), "given_up": np.zeros(count, bool)}
+    table |= {name: np.zeros(count, np.uint32) for name in ("lastmod_claims", "lastmod_true")}
     for name, (row, value) in columns.items():
         table[name][row] = value
     return table
 
 
-def take(config: Config, side: dict, server: np.ndarray, rule: np.ndarray | int = 0, parts: int = 1) -> VisitFigures:
+def take(
+    config: Config,
+    side: dict,
+    server: np.ndarray,
+    rule: np.ndarray | int = 0,
+    parts: int = 1,
+    lastmod_s: np.ndarray | int = 0,
+) -> VisitFigures:
     """Each page is a collected row with a waiting one behind it."""
     visits = VisitFigures(config)
     for here in np.array_split(np.arange(len(server)), parts):
         rows = {
             "state": np.tile(np.array([COLLECTED_STATE, WAITING], np.uint8), len(here)),
             "rule": np.repeat(np.broadcast_to(rule, len(server))[here], 2).astype(np.uint8),
+            "lastmod_s": np.repeat(np.broadcast_to(lastmod_s, len(server))[here], 2).astype(np.uint32),
         }
         visits.take({name: values[here] for name, values in side.items()}, rows, np.repeat(server[here], 2))
     return visits

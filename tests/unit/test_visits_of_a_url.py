@@ -4,7 +4,15 @@ import pytest
 
 from contract.config import Config, Priority, Revisit
 from contract.units import moment
-from examine.visits import describe_history, describe_listed, describe_next, describe_rule, find_rule, judge_visits
+from examine.visits import (
+    describe_history,
+    describe_lastmod,
+    describe_listed,
+    describe_next,
+    describe_rule,
+    find_rule,
+    judge_visits,
+)
 
 DROPPED = "never: 6 visits in a row found no page, [revisit] misses_max allows 5; it stays collected"
 NOW_MS = 1_800_000_000_000
@@ -114,10 +122,16 @@ def test_all_visits_in_one_line():
             {"due_at_ms": NOW_MS, "changes_per_day": 0.5},
             f"due since {moment(NOW_MS)}: revisits uniform, every 1 h, for an estimate of a change every 2 d",
         ),
+        (
+            {"due_at_ms": NOW_MS, "wait_s": 900.0, "has_claim": True},
+            f"due since {moment(NOW_MS)}: revisits uniform, every 1 h; its sitemap says that it has changed since the "
+            "last visit: now after 15 min",
+        ),
     ],
 )
 def test_when_the_next_visit_is_due(found, text):
     about = {"is_dropped": False, "due_at_ms": 0, "interval_s": 3_600.0, "changes_per_day": None}
+    about |= {"wait_s": 3_600.0, "has_claim": False}
     known = {
         "next": None if found is None else {**about, **found},
         "collected": {"misses": 6},
@@ -125,6 +139,20 @@ def test_when_the_next_visit_is_due(found, text):
     }
     said = describe_next(known, Config(revisit=Revisit(policy="uniform")), NOW_MS)
     assert said.startswith(text) and (found is None or said == text)
+
+
+@pytest.mark.parametrize(
+    "claims, true, text",
+    [
+        (4, 3, "3 of its 4 tested lastmod dates were true"),
+        (1, 0, "0 of its 1 tested lastmod date was true"),
+        (0, 0, "none of its lastmod dates was tested yet"),
+    ],
+)
+def test_what_lastmod_dates_of_a_server_were_worth(claims, true, text):
+    server = {"server": "http://a.test", "lastmod_claims": claims, "lastmod_true": true}
+    said = describe_lastmod(NOW_MS // 1000, server)
+    assert said == f"{moment(NOW_MS)}, by a sitemap; http://a.test: {text}"
 
 
 def test_the_rule_that_a_url_falls_under():
