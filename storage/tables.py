@@ -103,11 +103,12 @@ def open_table(
     except (pa.ArrowException, OSError) as error:
         raise_if_refused(path, error)
         raise Damaged(path, f"expected a Parquet file, found {_one_line(error)}") from None
-    found = (file.schema_arrow.metadata or {}).get(_FORMAT_KEY, b"none").decode("ascii", "replace")
+    found_schema = file.schema_arrow  # made anew at each use
+    found = (found_schema.metadata or {}).get(_FORMAT_KEY, b"none").decode("ascii", "replace")
     if found != str(FORMAT):
         raise UnknownFormat(path, found, FORMAT)
-    if not file.schema_arrow.equals(schema, check_metadata=False):
-        raise Damaged(path, f"expected columns {schema.names}, found {file.schema_arrow.names} or other types")
+    if not found_schema.equals(schema, check_metadata=False):
+        raise Damaged(path, f"expected columns {schema.names}, found {found_schema.names} or other types")
     return file
 
 
