@@ -304,6 +304,27 @@ def test_the_same_rows_are_the_same_bytes(tmp_path):
     assert tables.column(tables.read_table(tmp_path / "a", SCHEMA, row_groups=[1]), "x")[0] == tables.ROW_GROUP_ROWS
 
 
+def test_columns_that_hardly_repeat_have_no_dictionary(tmp_path):
+    columns = ("texts", "digests", "types")
+    table = pa.table({name: [f"{name} {row % 7}" for row in range(20_000)] for name in columns})
+    tables.write_table(tmp_path / "t", table, ("texts",), ("digests",))
+    groups = [pa.parquet.read_metadata(tmp_path / "t").row_group(number) for number in range(3)]
+    assert {tuple(group.column(at).has_dictionary_page for at in range(3)) for group in groups} == {
+        (False, False, True)
+    }
+    assert tables.read_table(tmp_path / "t", table.schema).equals(table)
+
+
+def test_random_columns_are_compressed_at_their_own_level(tmp_path):
+    random = np.random.Generator(np.random.PCG64(1))
+    schema = pa.schema([("same", pa.string()), ("random", pa.string())])
+    texts = [random.bytes(20).hex() for _ in range(tables.ROW_GROUP_ROWS)]
+    table = pa.table({"same": texts, "random": texts}, schema=schema)
+    tables.write_table(tmp_path / "t", table, ("same",), ("random",))
+    group = pa.parquet.read_metadata(tmp_path / "t").row_group(0)
+    assert group.column(1).total_compressed_size < group.column(0).total_compressed_size
+
+
 def test_what_the_machine_refuses_is_no_damage(tmp_path):
     """A whole file would be set aside as damaged else."""
     tables.write_table(tmp_path / "t.parquet", pa.table({"x": pa.array([1], pa.uint64())}, schema=SCHEMA))
