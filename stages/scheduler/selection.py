@@ -90,12 +90,12 @@ def choose(pool: Pool, caps: Rows, domain: Array | None, share: float, list_max_
     if is_revisit.any() and config.spread_share:
         due = np.flatnonzero(is_revisit)
         limit = int(np.ceil(config.spread_share * min(places.revisits, len(due))))
-        oldest = join_late(pool.seen_s[due], pool.key[due])
-        take(due, oldest, pool.key, group, is_revisit, places, limit, taken)
+        take(due, join_late(pool.seen_s[due], pool.key[due]), pool.key, group, is_revisit, places, limit, taken)
+        del due
     if share:
         kept = np.flatnonzero(pool.is_reserved)
         take(kept, late[kept], pool.key, group, is_revisit, places, int(share * list_max_urls), taken)
-    take(np.arange(len(pool)), late, pool.key, group, is_revisit, places, list_max_urls, taken)
+    take(np.arange(len(pool), dtype=np.int32), late, pool.key, group, is_revisit, places, list_max_urls, taken)
     chosen = np.concatenate(taken)
     chosen = chosen[np.lexsort((pool.key[chosen], late[chosen]))]
     return Choice(chosen[order_politely(pool.server[chosen])], vrank)
