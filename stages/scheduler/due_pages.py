@@ -17,7 +17,7 @@ from contract.tables import COLLECTED_STATE
 from storage.arrays import Array, Rows
 from storage.columns import FRAME_ROWS
 
-CHUNK_ROWS = 2 * FRAME_ROWS
+CHUNK_ROWS = 4 * FRAME_ROWS  # in larger chunks fewer frames of the side set lie on an edge, and are read twice
 THREADS = 2  # numpy and zstd work beside each other
 SECONDS_MAX = 0xFFFF_FFFF
 EVIDENCE = ("visits", "changes", "unchanged_min", "changed_min")
