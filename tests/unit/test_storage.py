@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage import columns, frames, tables, text_segments
-from storage.arrays import find_in_sorted, interleave, merge_sorted, open_array, rank_in_run, starts_of_runs
+from storage.arrays import (
+    MAPPED_LEAST_BYTES,
+    find_in_sorted,
+    interleave,
+    merge_sorted,
+    open_array,
+    open_bytes,
+    rank_in_run,
+    starts_of_runs,
+)
 from storage.errors import Damaged, UnknownFormat
 from storage.frame_index import pack_index
 from tests.sampling import sampling
@@ -302,6 +311,15 @@ def test_the_same_rows_are_the_same_bytes(tmp_path):
         tables.write_table(tmp_path / name, table)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert tables.column(tables.read_table(tmp_path / "a", SCHEMA, row_groups=[1]), "x")[0] == tables.ROW_GROUP_ROWS
+
+
+@pytest.mark.parametrize("size", [0, 1, MAPPED_LEAST_BYTES - 1, MAPPED_LEAST_BYTES])
+def test_large_files_are_mapped_and_read_alike(tmp_path, size):
+    content = bytes(range(256)) * (size // 256 + 1)
+    (tmp_path / "file").write_bytes(content[:size])
+    opened = open_bytes(tmp_path / "file")
+    assert bytes(opened) == content[:size] and opened.readonly and opened[: size // 2].nbytes == size // 2
+    assert isinstance(opened.obj, np.memmap) == (size >= MAPPED_LEAST_BYTES)
 
 
 def test_columns_that_hardly_repeat_have_no_dictionary(tmp_path):
