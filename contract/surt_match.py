@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from contract.patterns import find_any
+from contract.patterns import find_first
 from contract.surt import Surt, parse_surt, surt_of
 
 SERVERS_REMEMBERED = 1 << 17
@@ -26,12 +26,10 @@ class Rule(Protocol):
 
 def find_rules(lines: pa.LargeBinaryArray, rules: Sequence[Rule]) -> npt.NDArray[np.uint8]:
     """The number of the rule of each canonical URL, u8, 0 for none; each line ends with a newline."""
-    numbers = np.zeros(len(lines), np.uint8)
+    patterns = {number: rule.pattern for number, rule in enumerate(rules, 1) if not rule.surt}
+    numbers = np.array([*patterns, 0], np.uint8)[find_first(lines, list(patterns.values()))]
     surts = {number: parse_surt(rule.surt) for number, rule in enumerate(rules, 1) if rule.surt}
-    by_surt = find_by_surt(lines, surts) if surts else numbers
-    for number, rule in reversed(list(enumerate(rules, 1))):  # the first rule that fits is the last to be written
-        if not rule.surt:
-            numbers[find_any(lines, [rule.pattern])] = number
+    by_surt = find_by_surt(lines, surts) if surts else np.zeros(len(lines), np.uint8)
     return np.where((by_surt > 0) & ((numbers == 0) | (by_surt < numbers)), by_surt, numbers)
 
 

@@ -7,6 +7,7 @@ from contract.accumulators import ACCUMULATORS, COUNTED_NAMES, SHARED_NAMES
 KEYS = [("domain_key", pa.uint64()), ("url_key", pa.uint64()), ("server_key", pa.uint64())]
 ORDER = ("domain_key", "url_key")  # the order of every table keyed by URL but the list
 DISTINCT = ("url_key", "url")  # columns of such tables whose values hardly repeat
+RANDOM = ("etag", "payload_digest")  # columns of METADATA whose values have nothing in common
 # Of AUX and its like: keys of neighbours repeat, but zstd finds that too, and a dictionary of 8,192 rows takes longer
 # to make and needs more bytes.
 AUX_DISTINCT = (*DISTINCT, "domain_key", "server_key")

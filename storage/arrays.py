@@ -16,6 +16,7 @@ from storage.errors import Damaged
 Array = npt.NDArray[Any]
 Keys = npt.NDArray[np.uint64]
 Rows = npt.NDArray[np.int64]
+MAPPED_LEAST_BYTES = 1 << 20
 SORTED_AT_ONCE = 1 << 20  # keys whose order is found together: they and their order fit into a processor's cache
 
 
@@ -39,6 +40,13 @@ def read_small_array(path: Path) -> Array:
     except (ValueError, EOFError, OSError) as error:
         raise Damaged(path, f"expected an .npy file, found {error}") from None
     return array
+
+
+def open_bytes(path: Path) -> memoryview:
+    """The bytes of a file, read-only: of a large one by mmap, which takes no memory for what is not in use."""
+    return (
+        memoryview(path.read_bytes()) if path.stat().st_size < MAPPED_LEAST_BYTES else np.memmap(path, "u1", "r").data
+    )
 
 
 def find_in_sorted(keys: Keys, among: Keys) -> tuple[Rows, Rows]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from storage.arrays import Array, open_array
+from storage.arrays import Array, open_array, open_bytes
 from storage.errors import Damaged, naming
 from storage.frame_index import pack_index, read_index
 from storage.frames import Broken, Members, TooLong, Torn, Zstd
@@ -135,7 +135,7 @@ class PackedColumn:
         self._path = path
         self._dtype = np.dtype(dtype)
         self._rows = rows
-        self._data = memoryview(path.read_bytes()) if path.exists() else None
+        self._data = open_bytes(path) if path.exists() else None
         if self._data is not None:
             (self._starts,) = read_index(path, self._data, 1)
             if len(self._starts) != -(-rows // FRAME_ROWS):

@@ -15,6 +15,7 @@ ROW_GROUP_ROWS = 8192  # the grain at which a reader may pick its slice
 LEVEL = 3  # of zstd
 # Of a table that is read a few times and then deleted: two thirds of the time to write, a few per cent larger.
 LEVEL_SHORT_LIVED = 1
+LEVEL_RANDOM = 1  # what a higher level finds in random texts makes them larger, and takes a third longer to read
 _FORMAT_KEY = b"coletor.format"
 
 
@@ -22,18 +23,28 @@ class TableWriter:
     """Writes a table piece by piece; however it is cut, the same rows are the same bytes.
 
     `distinct` names columns whose values hardly repeat. They get no dictionary: the file is smaller and sooner written.
+    `random` names those of them whose values have nothing in common, such as digests. They get LEVEL_RANDOM too.
     """
 
-    def __init__(self, path: Path, schema: pa.Schema, distinct: tuple[str, ...] = (), level: int = LEVEL):
+    def __init__(
+        self,
+        path: Path,
+        schema: pa.Schema,
+        distinct: tuple[str, ...] = (),
+        level: int = LEVEL,
+        random: tuple[str, ...] = (),
+    ):
         self._path = path
         self._schema = schema.with_metadata({_FORMAT_KEY: str(FORMAT).encode()})
+        distinct += random
         dictionaries = [field.name for field in schema if field.name not in distinct] if distinct else True
+        levels = {name: LEVEL_RANDOM if name in random else level for name in schema.names}
         with naming(path):
             self._writer = pq.ParquetWriter(
                 path,
                 self._schema,
                 compression="zstd",
-                compression_level=level,
+                compression_level=levels if random else level,
                 version="2.6",
                 data_page_version="1.0",
                 store_schema=True,
@@ -62,8 +73,8 @@ class TableWriter:
             self._writer.close()
 
 
-def write_table(path: Path, table: pa.Table, distinct: tuple[str, ...] = ()) -> None:
-    writer = TableWriter(path, table.schema, distinct)
+def write_table(path: Path, table: pa.Table, distinct: tuple[str, ...] = (), random: tuple[str, ...] = ()) -> None:
+    writer = TableWriter(path, table.schema, distinct, random=random)
     writer.append(table)
     writer.close()
 
@@ -103,11 +114,12 @@ def open_table(
     except (pa.ArrowException, OSError) as error:
         raise_if_refused(path, error)
         raise Damaged(path, f"expected a Parquet file, found {_one_line(error)}") from None
-    found = (file.schema_arrow.metadata or {}).get(_FORMAT_KEY, b"none").decode("ascii", "replace")
+    found_schema = file.schema_arrow  # made anew at each use
+    found = (found_schema.metadata or {}).get(_FORMAT_KEY, b"none").decode("ascii", "replace")
     if found != str(FORMAT):
         raise UnknownFormat(path, found, FORMAT)
-    if not file.schema_arrow.equals(schema, check_metadata=False):
-        raise Damaged(path, f"expected columns {schema.names}, found {file.schema_arrow.names} or other types")
+    if not found_schema.equals(schema, check_metadata=False):
+        raise Damaged(path, f"expected columns {schema.names}, found {found_schema.names} or other types")
     return file
 
 

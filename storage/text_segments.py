@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage.arrays import Array, Keys, Rows
+from storage.arrays import Array, Keys, Rows, open_bytes
 from storage.compiled import compiled
 from storage.errors import Damaged, naming
 from storage.frame_index import pack_index, read_index
@@ -173,8 +173,7 @@ class Segment:
     def __init__(self, path: Path):
         self._path = path
         try:
-            is_small = path.stat().st_size < 1 << 20
-            self._data = memoryview(path.read_bytes()) if is_small else np.memmap(path, "u1", "r").data
+            self._data = open_bytes(path)
         except FileNotFoundError:
             raise Damaged(path, "expected a segment of text, found no file") from None
         except OSError as error:

@@ -11,7 +11,7 @@ from bench.verifier.stream import Shape, Stream
 from contract import names
 from contract.crawl_folder import CrawlFolder, create
 from contract.generation import BLOCK_SERVERS, PREFIXES, GenerationWriter
-from contract.tables import COLLECTED_STATE, METADATA, PRESCHEDULED, WAITING
+from contract.tables import COLLECTED_STATE, DISTINCT, METADATA, PRESCHEDULED, RANDOM, WAITING
 from storage.arrays import rank_in_run, starts_of_runs
 from storage.publish import describe, publishing
 from storage.tables import write_table
@@ -189,4 +189,4 @@ def write_metadata(crawl: Path, side: dict[str, np.ndarray], key: np.ndarray) ->
             "type": "text/html",
             "title": own.cast(pa.string()),
         }
-        write_table(folder / names.METADATA, as_table(METADATA, len(here), columns))
+        write_table(folder / names.METADATA, as_table(METADATA, len(here), columns), DISTINCT, RANDOM)

@@ -8,7 +8,7 @@ import pyarrow as pa
 from bench.verifier.stream import Stream, Urls, mix
 from contract import names
 from contract.plan import Plan
-from contract.tables import ANSWERED, COLLECTED, CYCLE_SERVERS, DISTINCT, EXTRACTED, METADATA
+from contract.tables import ANSWERED, COLLECTED, CYCLE_SERVERS, DISTINCT, EXTRACTED, METADATA, RANDOM
 from storage.publish import publishing
 from storage.tables import write_table
 
@@ -33,7 +33,8 @@ def write_inputs(folder: Path, stream: Stream, plan: Plan, extracted: Urls, coll
     }
     with publishing(folder) as manifest:
         for name, table in tables.items():
-            write_table(folder / name, table, tuple(column for column in DISTINCT if column in table.column_names))
+            distinct = tuple(column for column in DISTINCT if column in table.column_names)
+            write_table(folder / name, table, distinct, RANDOM if name == names.METADATA else ())
         manifest |= {
             "stage": names.EXTRACTOR,
             "cycle": plan.cycle,

@@ -59,7 +59,7 @@ from contract.stage import (
     open_inputs,
     read_input_manifest,
 )
-from contract.tables import CYCLE_SERVERS, DISTINCT
+from contract.tables import CYCLE_SERVERS, DISTINCT, RANDOM
 from contract.units import count
 from contract.url import Keys
 from contract.warc import PageReader, parse_date
@@ -294,7 +294,8 @@ def publish(folder: Path, extraction: Extraction, damaged_files: int, about: dic
     books = {**extraction.books(tables), "damaged_files": damaged_files}
     with publishing(folder) as manifest:
         for name, table in tables.items():
-            write_table(folder / name, table, tuple(column for column in DISTINCT if column in table.column_names))
+            distinct = tuple(column for column in DISTINCT if column in table.column_names)
+            write_table(folder / name, table, distinct, RANDOM if name == names.METADATA else ())
         manifest |= {"stage": NAME, **about, "counts": books}
     return books
 

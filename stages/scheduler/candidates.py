@@ -46,7 +46,7 @@ class Pool:
         mask: npt.NDArray[np.bool_] = self.side != NO_SIDE
         return mask
 
-    def take(self, which: Rows) -> "Pool":
+    def take(self, which: Rows | slice) -> "Pool":
         return Pool(*(getattr(self, each.name)[which] for each in fields(self)))
 
 
@@ -58,12 +58,14 @@ def find_candidates(
     `may_list` says of each server whether URLs of it may be listed now.
     """
     walk = Walk(generation, may_list, now_ms, config)
+    pool, found, reserved = make_pool(len(generation)), 0, 0.0
     with ThreadPoolExecutor(THREADS) as workers:
-        parts = list(workers.map(walk.read_chunk, range(0, len(generation), CHUNK_ROWS)))
-    share = max((share for _, share in parts), default=0.0)
-    pools = [part for part, _ in parts]
-    del parts
-    return join(pools), share
+        for part, share in workers.map(walk.read_chunk, range(0, len(generation), CHUNK_ROWS)):
+            reserved = max(reserved, share)
+            here = slice(found, found := found + len(part))
+            for name, values in vars(part).items():
+                getattr(pool, name)[here] = values
+    return pool.take(slice(found)), reserved
 
 
 class Walk:
@@ -115,14 +117,9 @@ class Walk:
         return pool, share
 
 
-def join(parts: list[Pool]) -> Pool:
-    """Empties `parts`: of one column at a time there are two copies."""
-    if not parts:
-        empty = [np.empty(0, dtype) for dtype in ("i4", "u8", "i4", "u4", "f4", "u4", "i4", "?")]
-        return Pool(*empty)
-    columns = [[getattr(part, each.name) for part in parts] for each in reversed(fields(Pool))]
-    parts.clear()
-    return Pool(*(np.concatenate(columns.pop()) for _ in fields(Pool)))
+def make_pool(rows: int) -> Pool:
+    """A pool with room for so many candidates. What is not written to takes no memory."""
+    return Pool(*(np.empty(rows, dtype) for dtype in ("i4", "u8", "i4", "u4", "f4", "u4", "i4", "?")))
 
 
 def number_columns(servers: pa.Table) -> Mapping[str, Array]:

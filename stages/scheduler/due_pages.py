@@ -18,7 +18,7 @@ from storage.arrays import Array, Rows
 from storage.columns import FRAME_ROWS
 from storage.tables import column
 
-CHUNK_ROWS = 2 * FRAME_ROWS
+CHUNK_ROWS = 4 * FRAME_ROWS  # in larger chunks fewer frames of the side set lie on an edge, and are read twice
 THREADS = 2  # numpy and zstd work beside each other
 SECONDS_MAX = 0xFFFF_FFFF
 EVIDENCE = ("visits", "changes", "unchanged_min", "changed_min")
@@ -83,16 +83,19 @@ class DuePages:
         return revisits.estimate_rates(pages, server, self._count, self._config, self._sums)
 
     def _read(self, start: int, stop: int, rule: Array | None) -> revisits.Pages:
-        """Rows of the side set; columns that nothing asks for are zero."""
-        columns = {name: self._side.read(name, start, stop) for name in COLUMNS_OF[self._config.policy]}
-        nothing = np.broadcast_to(np.uint32(0), stop - start)
-        columns |= {each.name: nothing for each in fields(revisits.Pages) if each.name not in columns}
-        columns["claim_trust"] = None  # find() knows it
+        """Rows of the side set, as the policy needs them."""
+        columns = self._read_columns(COLUMNS_OF[self._config.policy], start, stop)
         moments = (self._side.read(name, start, stop) for name in ("fetched_at_ms", "visited_at_ms"))
         columns["seen_at_ms"] = revisits.seen_at_ms(*moments)
         if rule is not None:
             columns["rule_interval_s"] = self._rule_intervals_s[rule]
         return revisits.Pages(**columns)
+
+    def _read_columns(self, names: tuple[str, ...], start: int, stop: int) -> dict[str, Array]:
+        """Columns for Pages; those that nobody asks for are zero. find() adds the trust in claims."""
+        nothing = np.broadcast_to(np.uint32(0), stop - start)
+        columns = {each.name: nothing for each in fields(revisits.Pages) if each.name != "claim_trust"}
+        return columns | {name: self._side.read(name, start, stop) for name in names}
 
     def _pages_of(self, generation: Generation, start: int) -> Rows:
         """The pages among the rows of a chunk, counted from its first row."""
@@ -105,7 +108,8 @@ class DuePages:
         pages = self._pages_of(generation, start)
         server = generation.index_servers(generation.rows.read("server", start, stop), start)[pages]
         first = self._side_starts[start]
-        return revisits.sum_by_server(self._read(first, first + len(pages), None), server, self._count)
+        evidence = self._read_columns(EVIDENCE, first, first + len(pages))
+        return revisits.sum_by_server(revisits.Pages(**evidence), server, self._count)
 
 
 def read_trust(generation: Generation) -> revisits.Numbers | None:

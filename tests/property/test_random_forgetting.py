@@ -1,4 +1,4 @@
-"""Random crawls that forget: after each kind of turn, in any order, the books agree and every block can be made again."""
+"""Random crawls that forget: the books agree after turns of any kind, in any order, and blocks can be made again."""
 
 import random
 

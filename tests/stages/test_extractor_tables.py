@@ -37,6 +37,16 @@ def targets_of(tables: Tables) -> set[str]:
     return {url.removeprefix(SITE) for url in tables.by_url(names.EXTRACTED)}
 
 
+def test_validators_have_no_dictionary(tmp_path):
+    """The scheduler reads them of many tables, and they hardly repeat."""
+    alone(tmp_path, page_file({SITE + "/": "<a href=/a>A</a>"}))
+    (path,) = tmp_path.rglob(names.METADATA)
+    group = pq.read_metadata(path).row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    plain = {column.path_in_schema for column in columns if not column.has_dictionary_page}
+    assert {"url_key", "url", "etag", "payload_digest"} <= plain and "type" not in plain
+
+
 def test_a_url_that_is_answered_twice_counts_once(tmp_path):
     """In one chunk and in another file, as files of other people have it.
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from contract.patterns import BadPattern, check_pattern, check_together, find_any
+from contract.patterns import AT_ONCE, BadPattern, check_pattern, check_together, find_any, find_first
 
 TOO_LARGE_TOGETHER = [rf"{number}\pL{{200}}" for number in range(400)]
 
@@ -78,3 +78,21 @@ def test_patterns_that_are_too_large_together():
 def test_no_pattern_takes_long():
     """An engine that goes back would need 2^5000 steps."""
     assert found(["(a*)*b$", "(a|a)*c$"], f"http://x.br/{'a' * 5000}") == []
+
+
+def test_the_first_pattern_that_is_found_counts():
+    patterns = [f"/{number}$" for number in range(3 * AT_ONCE)] + ["/.*7$"]
+    urls = [f"http://a.br/{number}" for number in (2 * AT_ONCE + 1, 0, 1_000, 7, 5_007)]
+    assert find_first(lines_of(*urls), patterns).tolist() == [2 * AT_ONCE + 1, 0, len(patterns), 7, 3 * AT_ONCE]
+    assert find_first(lines_of(*urls), ["a", "/0", "b"]).tolist() == [0] * len(urls)
+    assert find_first(lines_of(*urls), ["z", "b", "a"]).tolist() == [1] * len(urls)
+    assert find_first(lines_of(*urls), []).tolist() == [0] * len(urls)
+    assert find_first(lines_of(), ["a"]).tolist() == []
+
+
+def test_patterns_that_cannot_be_searched_for_together_are_searched_for_one_by_one():
+    large = 8 * r"\pL{1000}"
+    patterns = [f"/{number}$|{large}" for number in range(AT_ONCE)]
+    with pytest.raises(BadPattern):
+        check_together(patterns)
+    assert find_first(lines_of("http://a.br/5", "http://a.br/0", "http://a.br/"), patterns).tolist() == [5, 0, AT_ONCE]

@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage import columns, frames, tables, text_segments
-from storage.arrays import find_in_sorted, interleave, merge_sorted, open_array, rank_in_run, starts_of_runs
+from storage.arrays import (
+    MAPPED_LEAST_BYTES,
+    find_in_sorted,
+    interleave,
+    merge_sorted,
+    open_array,
+    open_bytes,
+    rank_in_run,
+    starts_of_runs,
+)
 from storage.errors import Damaged, UnknownFormat
 from storage.frame_index import pack_index
 from tests.sampling import sampling
@@ -302,6 +311,36 @@ def test_the_same_rows_are_the_same_bytes(tmp_path):
         tables.write_table(tmp_path / name, table)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert tables.column(tables.read_table(tmp_path / "a", SCHEMA, row_groups=[1]), "x")[0] == tables.ROW_GROUP_ROWS
+
+
+@pytest.mark.parametrize("size", [0, 1, MAPPED_LEAST_BYTES - 1, MAPPED_LEAST_BYTES])
+def test_large_files_are_mapped_and_read_alike(tmp_path, size):
+    content = bytes(range(256)) * (size // 256 + 1)
+    (tmp_path / "file").write_bytes(content[:size])
+    opened = open_bytes(tmp_path / "file")
+    assert bytes(opened) == content[:size] and opened.readonly and opened[: size // 2].nbytes == size // 2
+    assert isinstance(opened.obj, np.memmap) == (size >= MAPPED_LEAST_BYTES)
+
+
+def test_columns_that_hardly_repeat_have_no_dictionary(tmp_path):
+    columns = ("texts", "digests", "types")
+    table = pa.table({name: [f"{name} {row % 7}" for row in range(20_000)] for name in columns})
+    tables.write_table(tmp_path / "t", table, ("texts",), ("digests",))
+    groups = [pa.parquet.read_metadata(tmp_path / "t").row_group(number) for number in range(3)]
+    assert {tuple(group.column(at).has_dictionary_page for at in range(3)) for group in groups} == {
+        (False, False, True)
+    }
+    assert tables.read_table(tmp_path / "t", table.schema).equals(table)
+
+
+def test_random_columns_are_compressed_at_their_own_level(tmp_path):
+    random = np.random.Generator(np.random.PCG64(1))
+    schema = pa.schema([("same", pa.string()), ("random", pa.string())])
+    texts = [random.bytes(20).hex() for _ in range(tables.ROW_GROUP_ROWS)]
+    table = pa.table({"same": texts, "random": texts}, schema=schema)
+    tables.write_table(tmp_path / "t", table, ("same",), ("random",))
+    group = pa.parquet.read_metadata(tmp_path / "t").row_group(0)
+    assert group.column(1).total_compressed_size < group.column(0).total_compressed_size
 
 
 def test_what_the_machine_refuses_is_no_damage(tmp_path):
