@@ -51,7 +51,7 @@ def choose_urls(plan: Plan, generation: Generation) -> tuple[Pool, npt.NDArray[n
     caps = server_caps(servers, plan.now_ms, config)
     pool, share = find_candidates(generation, caps > 0, plan.now_ms, config)
     domain = np.unique(servers["domain_key"], return_inverse=True)[1] if policy_of(config).is_gated else None
-    choice = choose(pool, caps, domain, share, config.scheduler.list_max_urls, config.revisit)
+    choice = choose(pool, caps, domain, share, config.scheduler.list_max_urls, config.revisit, plan.cycle)
     return pool.take(choice.which), choice.vrank[choice.which]
 
 

@@ -24,6 +24,7 @@ from storage.arrays import Array, Rows, rank_in_run
 
 Late = npt.NDArray[np.uint64]  # an order: the smallest comes first
 BATCH_LEAST = 1 << 16
+GOLDEN, PLASTIC = 0.6180339887498949, 0.7548776662466927  # irrational numbers far from simple fractions
 
 
 def server_caps(servers: Mapping[str, Array], now_ms: int, config: Config) -> Rows:
@@ -72,8 +73,12 @@ class Choice:
     vrank: npt.NDArray[np.float32]
 
 
-def choose(pool: Pool, caps: Rows, domain: Array | None, share: float, list_max_urls: int, config: Revisit) -> Choice:
-    """The list. `caps` by index of the server; `domain`, of a gated policy, has the index of each server's domain."""
+def choose(
+    pool: Pool, caps: Rows, domain: Array | None, share: float, list_max_urls: int, config: Revisit, cycle: int = 0
+) -> Choice:
+    """The list of a cycle. `caps` by index of the server; `domain`, of a gated policy, has the index of each server's
+    domain.
+    """
     group = pool.server if domain is None else domain[pool.server]
     vrank = rank_scores(pool.score) * pool.worth
     is_revisit = pool.is_revisit
@@ -84,7 +89,7 @@ def choose(pool: Pool, caps: Rows, domain: Array | None, share: float, list_max_
         list_max_urls,
         max(int(config.share_max * list_max_urls), list_max_urls - int(firsts.sum())),
         room,
-        np.maximum((config.share_max * room).astype(np.int64), room - firsts),
+        np.maximum(round_by_turns(config.share_max * room, cycle), room - firsts),
     )
     taken = [np.empty(0, np.int64)]
     if is_revisit.any() and config.spread_share:
@@ -99,6 +104,16 @@ def choose(pool: Pool, caps: Rows, domain: Array | None, share: float, list_max_
     chosen = np.concatenate(taken)
     chosen = chosen[np.lexsort((pool.key[chosen], late[chosen]))]
     return Choice(chosen[order_politely(pool.server[chosen])], vrank)
+
+
+def round_by_turns(shares: npt.NDArray[np.float64], cycle: int) -> Rows:
+    """Whole numbers that are the shares on average over groups and over cycles: half a place is one in every second.
+
+    What is added before rounding down spreads evenly over [0, 1), whichever cycles a block gets: multiples of
+    irrational numbers do.
+    """
+    spread = np.arange(len(shares)) * GOLDEN + cycle * PLASTIC
+    return np.floor(shares + spread % 1).astype(np.int64)
 
 
 def count_fitting(group: Array, room: Rows) -> Rows:

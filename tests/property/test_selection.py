@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
-from math import ceil
+from math import ceil, floor
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from contract.config import Revisit
 from stages.scheduler import selection
 from stages.scheduler.candidates import NO_SIDE, Pool
-from stages.scheduler.selection import choose, rank_scores
+from stages.scheduler.selection import GOLDEN, choose, rank_scores
 from tests.sampling import sampling
 
 SERVERS = 6
@@ -57,7 +57,10 @@ def choose_one_by_one(pool: Pool, caps, domain, share: float, most: int, config:
     firsts = Counter(own for own, is_again in zip(group, again) if not is_again)
     fitting = {own: min(firsts[own], room[own]) for own in room}
     revisits = max(int(config.share_max * most), most - sum(fitting.values()))
-    revisits_of = {own: max(int(config.share_max * places), places - fitting[own]) for own, places in room.items()}
+    revisits_of = {
+        own: max(floor(config.share_max * places + own * GOLDEN % 1), places - fitting[own])
+        for own, places in room.items()
+    }
     taken: list[int] = []
 
     def take(order: list[int], limit: int) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from contract.config import Config, Fetcher, Revisit, Scheduler
 from stages.scheduler.candidates import NO_SIDE, Pool
@@ -30,6 +31,20 @@ def pool_of(server: list[int], score: list[int], worth: dict[int, float] | None 
 
 def choose_from(pool: Pool, caps: list[int], most: int, config: Revisit = REVISIT, domain=None, share=0.0) -> list[int]:
     return choose(pool, np.array(caps), domain, share, most, config).which.tolist()
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3, 8])
+@pytest.mark.parametrize("cap", [1, 3])
+def test_half_a_place_of_a_server_is_one_in_every_second_cycle(cap, stride):
+    """However few URLs a list takes of a server: neither its new URLs nor its revisits starve."""
+    pool = pool_of([0] * 8, [9] * 4 + [1] * 4, dict.fromkeys(range(4, 8), 0.9))
+    config = replace(REVISIT, share_max=0.5, spread_share=0.5)
+    taken = [
+        choose(pool, np.array([cap]), None, 0.0, 100, config, cycle).which for cycle in range(0, 100 * stride, stride)
+    ]
+    assert {len(which) for which in taken} == {cap}
+    again = sum(int(pool.is_revisit[which].sum()) for which in taken)
+    assert 45 * cap <= again <= 55 * cap
 
 
 def test_caps_follow_the_delay_and_a_server_that_is_not_due_has_none():
