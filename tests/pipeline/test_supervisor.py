@@ -17,6 +17,7 @@ import pytest
 from contract import names
 from contract.crawl_folder import create, hold_lock, open_folder
 from contract.log import replay
+from storage.publish import FORMAT
 from supervise.demo import SETTINGS
 from supervise.seed import leave
 from synthweb import Web
@@ -196,10 +197,14 @@ def test_a_damaged_generation_holds_its_block_up_until_it_is_repaired(crawled, n
 
 def test_an_unknown_format_version_stops_with_both_numbers(crawl):
     about = crawl.path / names.CRAWL_FILE
-    about.write_bytes(about.read_bytes().replace(b'"format": 5', b'"format": 9'))
+    ours, other = b'"format": %d' % FORMAT, b'"format": %d' % (FORMAT + 1)
+    assert ours in about.read_bytes()
+    about.write_bytes(about.read_bytes().replace(ours, other))
     for name in ("run-cycle", "crawl", "status", "check"):
         run = crawl.run(name)
-        assert run.returncode == 65 and "format version 9, this program reads version 5" in run.stderr
+        assert (
+            run.returncode == 65 and f"format version {FORMAT + 1}, this program reads version {FORMAT}" in run.stderr
+        )
 
 
 def find_stage(process: subprocess.Popen, stage: str) -> psutil.Process | None:
