@@ -74,11 +74,12 @@ class Best:
         order = order[rank_in_run(rank[order] >> np.uint64(32)) < self._most]
         self._rank, self._row = rank[order], row[order]
 
-    def choose(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(rows, index of the server of each): of each server as many as it has places."""
-        server_index = (self._rank >> np.uint64(32)).astype(np.int64)
+    def choose(self, places: np.ndarray, taken: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(rows, index of the server of each): of each server as many as it has places, without the rows `taken`."""
+        free = ~np.isin(self._row, taken) if len(taken) else slice(None)
+        row, server_index = self._row[free], (self._rank[free] >> np.uint64(32)).astype(np.int64)
         chosen = rank_in_run(server_index) < places[server_index]
-        return self._row[chosen], server_index[chosen]
+        return row[chosen], server_index[chosen]
 
 
 class Refill:
@@ -130,8 +131,9 @@ class Refill:
         """The rows that are prescheduled now; counts them in the table of servers."""
         left = self._servers.states[:, PRESCHEDULED]
         room = np.where(left < self._below, np.maximum(self._most - left, 0), 0).astype(np.int64)
-        chosen = [best.choose(places) for best, places in zip(self._best, places_of(parts_of(self._config), room))]
-        rows, servers = map(np.concatenate, zip(*chosen))
-        rows, first = np.unique(rows, return_index=True)  # what several policies chose counts once
-        self._servers.move(servers[first], WAITING, PRESCHEDULED)
+        rows = np.empty(0, np.int64)
+        for best, places in zip(self._best, places_of(parts_of(self._config), room)):
+            more, server_index = best.choose(places, rows)
+            self._servers.move(server_index, WAITING, PRESCHEDULED)
+            rows = np.concatenate([rows, more])
         return rows

@@ -103,9 +103,11 @@ def test_each_part_has_its_best_prescheduled_and_the_list_is_in_the_order_of_the
     seeds = [f"http://s{number}.test/" for number in range(4)]
     small.seed(seeds)
     small.absorb_all()
-    linked = [f"http://one.test/deep/down/{number}" for number in range(10)]  # the last ones have the most links
+    linked = [f"http://one.test/deep/down/{number}" for number in range(10)]  # the last three have the most links
     short = [f"http://one.test/{number}" for number in range(10)]
-    pages = {seed: Page(links=[*linked[7 - index :], *short]) for index, seed in enumerate(seeds)}
+    pages = {
+        seed: Page(links=[*linked[7 * (index > 0) :], *short[: 10 * (index > 1)]]) for index, seed in enumerate(seeds)
+    }
     plan = small.plan(CRAWL, 0)
     small.schedule(plan)
     small.harvest(plan, pages)
