@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from contract.config import ADDRESS_FAMILIES, NAMES, RULES, RULES_MAX, SECTIONS, Config, Scope, lookup
 from contract.errors import BadConfiguration
 from contract.patterns import BadPattern, check_pattern, check_together
-from contract.policies import POLICIES, policy_of
+from contract.policies import policy_of
+from contract.policies.mix import BadMix
 from contract.surt import parse_surt
 from contract.url import NotCanonical, host_named
 
@@ -158,11 +159,11 @@ def check_rules(config: Config, source: str) -> None:
 
 
 def check_policy(config: Config, source: str) -> None:
-    name = config.scheduler.policy
-    if name not in POLICIES:
-        meant = suggest(name, POLICIES) or f"; expected one of {', '.join(POLICIES)}"
-        raise BadConfiguration(f"{source}: [scheduler] policy: {name!r} is no policy{meant}")
-    if problem := policy_of(config).check(config):
+    try:
+        policy = policy_of(config)
+    except BadMix as error:
+        raise BadConfiguration(f"{source}: [scheduler] policy: {error}") from None
+    if problem := policy.check(config):
         raise BadConfiguration(f"{source}: {problem}")
 
 

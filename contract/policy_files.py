@@ -4,68 +4,74 @@ The configuration of a crawl names such a copy. So does every plan, and a rerun 
 the file that an operator gave. A copy is never changed and never deleted.
 """
 
-import io
 import os
+import re
 import shlex
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
-
-import numpy as np
 
 from contract import names
 from contract.config import Config, lookup
 from contract.crawl_folder import CrawlFolder
-from contract.errors import BadConfiguration, BadInput
+from contract.errors import BadConfiguration
 from contract.policies import policy_of
-from contract.rank_files import convert
+from contract.policies.policy import PolicyFile
 from contract.url import Keys
 from storage.errors import Damaged
 from storage.publish import make_folder, put
 
-COPY = ".npy"
-COPY_BEGINS = b"\x93NUMPY"
-
 
 @dataclass(frozen=True)
 class Adoption:
-    """A configuration whose file is the crawl's own copy, and what that copy is to hold; nothing is written yet."""
+    """A configuration whose files are the crawl's own copies, and what these are to hold; nothing is written yet."""
 
     config: Config
-    path: Path | None = None  # none: there is nothing to copy
-    content: bytes = b""
+    contents: Mapping[Path, bytes] = field(default_factory=dict)
 
     def write(self) -> Config:
-        """Makes the copy, unless it is there and whole."""
-        if self.path is not None and not is_whole(self.path):
-            make_folder(self.path.parent)
-            put(self.path, self.content)
+        """Makes the copies, unless they are there and whole."""
+        for path, content in self.contents.items():
+            if not is_whole(path):
+                make_folder(path.parent)
+                put(path, content)
         return self.config
 
 
 def prepare_adoption(crawl: Path, keys: Keys, config: Config) -> Adoption:
-    """Reads and checks the file that the policy reads, where it is not the crawl's own copy already; writes nothing.
+    """Reads and checks the files that the policy reads, but for the crawl's own copies; writes nothing.
 
-    BadInput where the file holds something else than expected; BadConfiguration where it cannot be read.
+    BadInput where a file holds something else than expected; BadConfiguration where it cannot be read.
     """
-    key = policy_of(config).file_key
-    if not key:
-        return Adoption(config)
-    path = Path(lookup(config, key))
-    if is_copy(crawl, path):
-        return Adoption(point_to(config, key, own_copy(crawl, path)))
+    contents = {}
+    for file in policy_of(config).files:
+        path = path_of(file, config)
+        if path is None:
+            continue
+        if is_copy(crawl, path):
+            copy = own_copy(crawl, path)
+        else:
+            content = file.convert(path, read_given(file, path), keys)
+            copy = own_copy(crawl, Path(f"{digest(content)}{file.suffix}"))
+            contents[copy] = content
+        config = point_to(config, file.key, copy)
+    return Adoption(config, contents)
+
+
+def path_of(file: PolicyFile, config: Config) -> Path | None:
+    """What the configuration names, or else the default."""
+    named = lookup(config, file.key)
+    return Path(named) if named else file.default
+
+
+def read_given(file: PolicyFile, path: Path) -> bytes:
     try:
-        text = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
-        if path.parent.name == names.FILES and path.suffix == COPY:
-            raise BadConfiguration(f"{key}: expected the crawl's copy of a file, found none: {path}") from None
-        raise BadConfiguration(f"{key}: expected a file, found {path} ({error.strerror})") from None
-    if text.startswith(COPY_BEGINS):
-        raise BadInput(f"{path}: expected the text of {key}, found the copy of another crawl: name the text itself")
-    content = io.BytesIO()
-    np.save(content, convert(path, text, keys))
-    copy = own_copy(crawl, Path(f"{digest(content.getvalue())}{COPY}"))
-    return Adoption(point_to(config, key, copy), copy, content.getvalue())
+        if path.parent.name == names.FILES and path.suffix == file.suffix:
+            raise BadConfiguration(f"{file.key}: expected the crawl's copy of a file, found none: {path}") from None
+        raise BadConfiguration(f"{file.key}: expected a file, found {path} ({error.strerror})") from None
 
 
 def adopt(crawl: CrawlFolder, config: Config) -> Config:
@@ -85,17 +91,23 @@ def own_copy(crawl: Path, path: Path) -> Path:
 
 def relocate(crawl: Path, config: Config) -> Config:
     """The configuration for another crawl folder, which has the copies too."""
-    key = policy_of(config).file_key
-    return point_to(config, key, own_copy(crawl, Path(lookup(config, key)))) if key else config
+    for key, path in files_of(crawl, config).items():
+        config = point_to(config, key, own_copy(crawl, path))
+    return config
 
 
 def is_copy(crawl: Path, path: Path) -> bool:
-    return path.parent.name == names.FILES and path.suffix == COPY and (crawl / names.FILES / path.name).exists()
+    return path.parent.name == names.FILES and (crawl / names.FILES / path.name).exists() and has_digest(path)
+
+
+def has_digest(path: Path) -> bool:
+    """Whether a name is that of a copy, which is its checksum."""
+    return re.fullmatch(r"[0-9a-f]{32}\.\w+", path.name) is not None
 
 
 def lost_copy(crawl: Path, config: Config) -> Path | None:
     """The copy that the configuration names, where it is gone."""
-    return next((path for path in files_of(crawl, config).values() if path.suffix == COPY and not path.exists()), None)
+    return next((path for path in files_of(crawl, config).values() if has_digest(path) and not path.exists()), None)
 
 
 def advise_policy_file(crawl: Path) -> str:
@@ -116,8 +128,8 @@ def is_whole(path: Path) -> bool:
 
 def files_of(crawl: Path, config: Config) -> dict[str, Path]:
     """By section.key, the crawl's own copy of each file that the policy reads; found by its name in this folder."""
-    key = policy_of(config).file_key
-    return {key: crawl / names.FILES / Path(lookup(config, key)).name} if key else {}
+    named = {file.key: lookup(config, file.key) for file in policy_of(config).files}
+    return {key: crawl / names.FILES / Path(path).name for key, path in named.items() if path}
 
 
 def verify_files(crawl: Path, config: Config) -> dict[str, Path]:

@@ -24,11 +24,21 @@ from storage.arrays import open_array
 RANKS = np.dtype([("key", "<u8"), ("rank", "<f4")])
 LARGEST = float(np.finfo(np.float32).max)
 LINE_SHOWN_MAX = 100
+COPY_BEGINS = b"\x93NUMPY"
 _READ = np.dtype([("key", "<u8"), ("rank", "<f8"), ("line", "<i8")])
 
 
-def convert(path: Path, text: bytes, keys: Keys) -> npt.NDArray[Any]:
-    """The array of a text of ranks; BadInput, with the line, where something else stands there."""
+def convert(path: Path, text: bytes, keys: Keys) -> bytes:
+    """The file of the array of a text of ranks; BadInput, with the line, where something else stands there."""
+    if text.startswith(COPY_BEGINS):
+        raise BadInput(f"{path}: expected a text of ranks, found the copy of another crawl: name the text itself")
+    content = io.BytesIO()
+    np.save(content, make_ranks(path, text, keys))
+    return content.getvalue()
+
+
+def make_ranks(path: Path, text: bytes, keys: Keys) -> npt.NDArray[Any]:
+    """Sorted by key, each once; dtype RANKS."""
     read = np.fromiter(read_lines(path, text, keys), _READ)
     read = read[np.argsort(read["key"], kind="stable")]
     is_first = np.ones(len(read), bool)

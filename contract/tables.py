@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from contract.accumulators import ACCUMULATORS, COUNTED_NAMES, SHARED_NAMES
+from contract.accumulators import ACCUMULATORS, COUNTED_NAMES, HANDED_ON, SHARED_NAMES
 
 KEYS = [("domain_key", pa.uint64()), ("url_key", pa.uint64()), ("server_key", pa.uint64())]
 ORDER = ("domain_key", "url_key")  # the order of every table keyed by URL but the list
@@ -11,8 +11,8 @@ RANDOM = ("etag", "payload_digest")  # columns of METADATA whose values have not
 # Of AUX and its like: keys of neighbours repeat, but zstd finds that too, and a dictionary of 8,192 rows takes longer
 # to make and needs more bytes.
 AUX_DISTINCT = (*DISTINCT, "domain_key", "server_key")
-TAKEN = tuple(f"{name}_taken" for name in SHARED_NAMES)  # what a row of the list takes along for its targets
-_TAKEN = [(name, pa.uint64()) for name in TAKEN]
+TAKEN_ALONG = tuple(f"{one.name}_taken" for one in HANDED_ON)  # what a row of the list takes along for its targets
+TAKEN = tuple(f"{name}_taken" for name in SHARED_NAMES)  # those that leave the page
 
 # Outcomes of a listed URL; one without a row was not reached.
 ANSWERED, FAILED, REFUSED = "answered", "failed", "refused"
@@ -36,7 +36,7 @@ URL_LIST = schema(
     ("counted", pa.bool_()),
     ("score", pa.uint32()),
     ("vrank", pa.float32()),
-    *_TAKEN,
+    *((name, pa.uint64()) for name in TAKEN_ALONG),
 )
 
 LAST_FAILURE = [  # of a server
@@ -73,7 +73,7 @@ COLLECTED = schema(
     ("attempts", pa.uint8()),
     ("fetched_at_ms", pa.int64()),
     ("foreign", pa.bool_()),
-    *_TAKEN,
+    *((name, pa.uint64()) for name in TAKEN),
 )
 
 FAILURES = schema(

@@ -216,7 +216,7 @@ def find_latest(
     domain, key, *values = map(np.concatenate, zip([nothing] * (len(ORDER) + len(LATEST_NAMES)), *parts))
     order, domain, key = sort_pairs(domain, key)
     starts = starts_of_pairs(domain, key)
-    latest = (one for one in ACCUMULATORS if one.is_latest)
+    latest = (one for one in ACCUMULATORS if one.name in LATEST_NAMES)
     have = {one.name: one.combine(brought[order], starts) for one, brought in zip(latest, values)}
     return (domain[starts], key[starts]), have
 

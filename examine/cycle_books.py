@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from contract import names
-from contract.accumulators import ACCUMULATORS, COUNTED, MENTIONED
+from contract.accumulators import ACCUMULATORS, COUNTED, COUNTED_NAMES
 from contract.tables import (
     ANSWERED,
     AUX,
@@ -141,7 +141,7 @@ def check_links(folder: Path, extracted, rejected, counts: dict, findings: Findi
         int(column(rejected, "links").sum(dtype=np.uint64)),
         "rejected, links",
     )
-    for one in (one for one in ACCUMULATORS if one.manner in (COUNTED, MENTIONED)):
+    for one in (one for one in ACCUMULATORS if one.name in COUNTED_NAMES):
         words, found = one.name.replace("_", " "), int(column(extracted, one.name).sum(dtype=np.uint64))
         findings.equal(
             f"{words} of UrlsExtraidas = its count in the manifest",

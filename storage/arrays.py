@@ -140,3 +140,25 @@ def encode(values: Array) -> tuple[Array, npt.NDArray[np.int32]]:
 def bound(values: Keys, dtype: str) -> Array:
     """u64 values, at most the largest of a type, in that type."""
     return np.minimum(values, np.uint64(np.iinfo(dtype).max)).astype(dtype)
+
+
+def rank_values(values: npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]:
+    """The rank of each value among all, scaled to (0, 1]: the share of values that are not larger. Equal ones share it.
+
+    Sorting values together with their indexes, as numbers of 64 bits, takes half the time of finding an order.
+    """
+    pairs = join_halves(values, np.arange(len(values), dtype=np.uint32))
+    pairs.sort()
+    index, rising = pairs.view("<u4").reshape(-1, 2).T
+    ends = np.append(np.flatnonzero(rising[1:] != rising[:-1]) + 1, len(rising)) if len(rising) else np.empty(0, int)
+    ranks = np.empty(len(values), np.float32)
+    ranks[index] = np.repeat((ends / max(len(values), 1)).astype(np.float32), np.diff(ends, prepend=0))
+    return ranks
+
+
+def join_halves(high: Array, low: Array) -> npt.NDArray[np.uint64]:
+    """Numbers of 64 bits from two of 32."""
+    joined = np.empty(len(high), "<u8")
+    halves = joined.view("<u4")
+    halves[0::2], halves[1::2] = low, high
+    return joined

@@ -21,7 +21,7 @@ import xxhash
 from storage.errors import Damaged, UnknownFormat, naming
 
 MANIFEST = "manifest.json"
-FORMAT = 6  # version of the format of all published files
+FORMAT = 7  # version of the format of all published files
 SYNCS_AT_ONCE = 16
 ASIDE = ".aside-"  # files whose names begin so are never published; once unused, they are garbage
 

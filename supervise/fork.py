@@ -37,7 +37,7 @@ from contract.errors import BadInput, Locked, TryLater, Usage
 from contract.generation import read_generation_manifest
 from contract.lines import say
 from contract.log import Entry, History
-from contract.policy_files import COPY, is_whole, relocate
+from contract.policy_files import has_digest, is_whole, relocate
 from contract.units import count, moment, size
 from storage.errors import Damaged
 from storage.publish import (
@@ -233,8 +233,8 @@ class Fork:
 
     def _take_policy_files(self) -> None:
         """Takes all copies of files of policies: plans of kept cycles name them. A damaged one is left out."""
-        for path in sorted((self._crawl.path / names.FILES).glob(f"*{COPY}")):
-            if is_whole(path):
+        for path in names.visible_files(self._crawl.path / names.FILES):
+            if has_digest(path) and is_whole(path):
                 self._take(path.relative_to(self._crawl.path), describe(path))
 
     def _take_notes(self) -> None:

@@ -18,7 +18,7 @@ from contract.log import CRAWL
 from contract.plan import Plan, write_plan
 from contract.scope.requisites import Requisites
 from contract.scope.rules import Scope
-from contract.tables import ANSWERED, COLLECTED_STATE, CYCLE_SERVERS, URL_LIST, WAITING
+from contract.tables import ANSWERED, COLLECTED_STATE, CYCLE_SERVERS, TAKEN_ALONG, URL_LIST, WAITING
 from contract.url import Keys, server_of
 from stages.extractor.__main__ import extract_cycle, extract_pages
 from stages.extractor.answer import Answer, AnswerReader
@@ -264,6 +264,7 @@ def list_table(listed: dict[str, int], cash: dict[str, int], counted: frozenset[
             "fetched_at_ms": [0] * len(listed),
             "counted": [url in counted for url in listed],
             **dict.fromkeys(("score", "vrank"), [0] * len(listed)),
+            **{name: [0] * len(listed) for name in TAKEN_ALONG},
             "cash_taken": [cash.get(url, 0) for url in listed],
         },
         schema=URL_LIST,

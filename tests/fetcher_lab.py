@@ -22,6 +22,7 @@ from contract import crawl_folder, names, warc
 from contract.command import run
 from contract.config import Fetcher
 from contract.crawl_folder import hold_lock
+from contract.tables import TAKEN_ALONG
 from contract.url import Keys
 from contract.warc import Record
 from stages.fetcher.__main__ import main
@@ -43,7 +44,7 @@ NO_REVISIT = {
     "counted": False,
     "score": 0,
     "vrank": 0.0,
-    "cash_taken": 0,
+    **dict.fromkeys(TAKEN_ALONG, 0),
 }  # columns of a list
 NO_ROBOTS = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 

@@ -5,10 +5,11 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from contract import names
-from contract.accumulators import DAY_MS
+from contract.accumulators import ACCUMULATORS, DAY_MS, HANDED_ON, share_out
 from contract.config import Config
 from contract.crawl_folder import CrawlFolder, create, open_folder
 from contract.generation import open_generation
@@ -37,6 +38,7 @@ class Page:
     reason: str = ""
     links: list[str] = field(default_factory=list)
     lastmods: dict[str, int] = field(default_factory=dict)  # of links, as of a sitemap: seconds since 1970
+    relevance: int = 0  # what its text is worth to a topic
     digest: bytes = bytes(16)  # of the content; all zero: not known
     status: int = 200
     message: str = ""
@@ -95,8 +97,11 @@ class SmallCrawl:
         cycle = self.crawl.path / names.cycle(plan.cycle)
         listed = read_table(cycle / names.SCHEDULER / names.URL_LIST, URL_LIST).to_pylist()
         depth = {row["url"]: row["depth"] for row in listed}
-        share = {
-            row["url"]: row["cash_taken"] // len(set(pages[row["url"]].links))
+        shares = {
+            row["url"]: {
+                one.name: int(share_out(one, np.uint64(row[f"{one.name}_taken"]), len(set(pages[row["url"]].links))))
+                for one in HANDED_ON
+            }
             for row in listed
             if row["url"] in pages and pages[row["url"]].links and not row["counted"]
         }
@@ -111,12 +116,13 @@ class SmallCrawl:
                         "depth": min(255, depth.get(url, 0) + 1),
                         "links_in": counts,
                         "mentions": is_mention,
-                        "cash": counts and share.get(url, 0),
+                        "relevance": counts and page.relevance,
+                        **(shares.get(url) or dict.fromkeys((one.name for one in HANDED_ON), 0)),
                         "linked_day": page.at_ms // DAY_MS,
                         "lastmod_s": page.lastmods.get(link, 0),
                     }
                 )
-        merge = {"depth": min, "links_in": sum, "mentions": sum, "cash": sum, "linked_day": max, "lastmod_s": max}
+        merge = {"depth": min} | {one.name: max if one.is_largest else sum for one in ACCUMULATORS}
         extracted = [
             {**self.keyed(url), **{name: join(row[name] for row in rows) for name, join in merge.items()}}
             for url, rows in found.items()
@@ -131,7 +137,7 @@ class SmallCrawl:
                 "attempts": 1,
                 "fetched_at_ms": page.at_ms,
                 "foreign": url in foreign,
-                "cash_taken": share.get(url, 0) * len(set(page.links)),
+                "cash_taken": shares[url]["cash"] * len(set(page.links)) if url in shares else 0,
             }
             for url, page in pages.items()
         ]

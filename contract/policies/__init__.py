@@ -3,7 +3,9 @@
 Verifier, scheduler and configuration all take them from POLICIES.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,8 @@ from contract.policies import (
     shortest_path,
     spread,
 )
-from contract.policies.policy import Candidates, Feature, Policy, Scores
+from contract.policies.mix import Part, join, parse
+from contract.policies.policy import Candidates, Column, Feature, Policy, Scores
 
 POLICIES: dict[str, Policy] = {
     "fifo": fifo.POLICY,
@@ -47,13 +50,36 @@ FEATURES: dict[str, Feature] = {
 }
 
 
+@lru_cache
+def parts_of_text(text: str) -> tuple[Part, ...]:
+    """The policies of a mix, or the one policy, that a text names; BadMix where it names none."""
+    return parse(text, POLICIES, suggest)
+
+
+def suggest(name: str) -> str:
+    near = get_close_matches(name, POLICIES, n=1)
+    return f"; did you mean {near[0]}?" if near else f"; expected one of {', '.join(POLICIES)}"
+
+
+def parts_of(config: Config) -> tuple[Part, ...]:
+    return parts_of_text(config.scheduler.policy)
+
+
 def policy_of(config: Config) -> Policy:
-    return POLICIES[config.scheduler.policy]
+    """The policy, or the mix as one policy."""
+    parts = parts_of(config)
+    return parts[0].policy if len(parts) == 1 else join(parts)
 
 
 def features_of(config: Config) -> tuple[Feature, ...]:
     """The features that rows need under this configuration."""
     return (*policy_of(config).features, *rules.features_of(config))
+
+
+def text_judge_of(config: Config, files: Mapping[str, Path]) -> Callable[[str], int] | None:
+    """What says how much the text of a page is worth to the policy, where the policy asks for that."""
+    make = policy_of(config).judge_text
+    return make(files) if make else None
 
 
 def identify(config: Config, files: Mapping[str, Path]) -> dict[str, str]:
@@ -82,22 +108,36 @@ def digest(text: str) -> str:
     return blake2b(text.encode(), digest_size=8).hexdigest() if text else ""
 
 
-def score_with_rules(of: Candidates) -> Scores:
-    """The score of the policy, below the weight of the rule of [[priority]] that a URL falls under.
+def score_parts(of: Candidates) -> list[Scores]:
+    """The scores by each policy of a mix, or by the one policy."""
+    return [part.policy.score(of) for part in parts_of(of.config)]
+
+
+def put_below_rules(scores: Scores, rule: Column | None, config: Config) -> Scores:
+    """Scores below the weight of the rule of [[priority]] that each URL falls under; `rule` has its number.
 
     The rank of the weight takes the upper bits, as few as tell all weights apart: one for two weights, eight for 256.
     The policy's score loses as many of its lowest bits.
     """
-    scores = policy_of(of.config).score(of)
-    if not of.config.priority:
+    if rule is None:
         return scores
-    weights, rank = np.unique(rules.weights_of(of.config), return_inverse=True)
+    weights, rank = np.unique(rules.weights_of(config), return_inverse=True)
     bits = (len(weights) - 1).bit_length()
     if not bits:
         return scores
-    upper = rank.astype(np.uint32)[of.rows[rules.RULE.name]] << np.uint32(32 - bits)
+    upper = rank.astype(np.uint32)[rule] << np.uint32(32 - bits)
     joined: Scores = upper | scores >> np.uint32(bits)
     return joined
+
+
+def rule_of(of: Candidates) -> Column | None:
+    """The number of the rule of [[priority]] that each candidate falls under, where there are rules."""
+    return of.rows[rules.RULE.name] if of.config.priority else None
+
+
+def score_with_rules(of: Candidates) -> Scores:
+    """The scores of the policy, of a mix among these candidates, below the weights of rules."""
+    return put_below_rules(policy_of(of.config).score(of), rule_of(of), of.config)
 
 
 def columns_read(config: Config) -> tuple[str, ...]:

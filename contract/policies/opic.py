@@ -5,4 +5,9 @@ S. Abiteboul, M. Preda and G. Cobena, "Adaptive on-line page importance computat
 
 from contract.policies.policy import Policy, largest_first
 
-POLICY = Policy(lambda of: largest_first(of.rows["cash"]), columns=("cash",), varies=True, hands_on="cash")
+POLICY = Policy(
+    lambda of: largest_first(of.rows["cash"]),
+    columns=("cash",),
+    varies=True,
+    hands_on={"cash": lambda of: of.rows["cash"]},
+)

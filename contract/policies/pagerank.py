@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from contract.config import Config
-from contract.policies.policy import Column, Feature, Policy, Urls, largest_first
-from contract.rank_files import read_ranks
+from contract.policies.policy import Column, Feature, Policy, PolicyFile, Urls, largest_first
+from contract.rank_files import convert, read_ranks
 
 FILE_KEY = "scheduler.ranks_file"
 
@@ -39,4 +39,5 @@ def check(config: Config) -> str:
 
 
 RANK = Feature("rank", "u4", look_up, identify)
-POLICY = Policy(lambda of: of.rows["rank"], features=(RANK,), check=check, file_key=FILE_KEY)
+RANKS_FILE = PolicyFile(FILE_KEY, convert)
+POLICY = Policy(lambda of: of.rows["rank"], features=(RANK,), check=check, files=(RANKS_FILE,))

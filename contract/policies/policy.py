@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from contract.config import Config
+from contract.url import Keys
 
 Scores = npt.NDArray[np.uint32]
 Column = npt.NDArray[Any]
@@ -49,7 +50,10 @@ class Feature:
 
 
 class Candidates:
-    """What a score is computed from: columns of some rows, and of the servers and registered domains of each."""
+    """What a score is computed from: columns of some rows, and of the servers and registered domains of each.
+
+    `now_ms` is the plan's.
+    """
 
     def __init__(
         self,
@@ -57,8 +61,9 @@ class Candidates:
         server_index: npt.NDArray[Any],
         servers: Mapping[str, npt.NDArray[Any]],
         config: Config,
+        now_ms: int,
     ):
-        self.rows, self.config = rows, config
+        self.rows, self.config, self.now_ms = rows, config, now_ms
         self._server_index, self._servers = server_index, servers
 
     def __len__(self) -> int:
@@ -86,18 +91,36 @@ class Candidates:
 
 
 @dataclass(frozen=True)
+class PolicyFile:
+    """A file that a policy reads. `convert` makes the content of the crawl's own copy (path, content, keys of the crawl
+    -> bytes), or raises BadInput. An empty key of the configuration means the default, or no file."""
+
+    key: str  # section.key that names it
+    convert: Callable[[Path, bytes, Keys], bytes]
+    suffix: str = ".npy"  # of the copy
+    default: Path | None = None
+
+
+Amount = Callable[[Candidates], npt.NDArray[np.uint64]]
+
+
+@dataclass(frozen=True)
 class Policy:
     score: Callable[[Candidates], Scores]
     columns: tuple[str, ...] = ()  # of rows that the score reads, accumulators among them, besides its features
     features: tuple[Feature, ...] = ()
     settings: tuple[str, ...] = ()  # keys of [scheduler] that decide the order of a server's URLs, besides its features
     varies: bool = False  # scores of a server's URLs change over time: the best of them are chosen anew each turn
-    hands_on: str = ""  # the shared accumulator that a page hands on to the pages that it leads to
+    hands_on: Mapping[str, Amount] = field(
+        default_factory=dict
+    )  # per accumulator of HANDED_ON: what a page takes along
+    # What the text of a page is worth to the pages that it leads to (accumulator `relevance`), by the copies of files.
+    judge_text: Callable[[Mapping[str, Path]], Callable[[str], int]] | None = None
     # (which rows, share of the list): so much of a list is kept for the best of those rows.
     reserve: Callable[[Candidates], tuple[npt.NDArray[np.bool_], float]] | None = None
     is_gated: bool = False  # domains are opened page by page, and closed for good (new_domains.py)
     check: Callable[[Config], str] = lambda config: ""  # what is wrong with the configuration, for an error
-    file_key: str = ""  # section.key of the file that it reads
+    files: tuple[PolicyFile, ...] = ()
 
     @property
     def reads(self) -> tuple[str, ...]:

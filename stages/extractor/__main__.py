@@ -50,6 +50,8 @@ from contract.crawl_folder import LATEST_MS, CrawlFolder, hold_lock, open_folder
 from contract.errors import BadInput, Usage
 from contract.log import CRAWL, KINDS
 from contract.plan import Plan, read_plan
+from contract.policies import text_judge_of
+from contract.policy_files import verify_files
 from contract.scope.rules import year_of
 from contract.stage import (
     Progress,
@@ -142,11 +144,12 @@ def extract_cycle(crawl: CrawlFolder, plan: Plan, out: Path | None) -> None:
     keys = crawl.keys()
     extraction = None
     year = year_of(plan.now_ms)
+    judge_text = text_judge_of(plan.config, verify_files(crawl.path, plan.config))
     while extraction is None:
         extraction = extract_whole(
             whole,
             Extraction(plan.config, keys, listed, servers, count_fetched(fetcher), known),
-            partial(Reading, plan.config, keys, listed.depths, year),
+            partial(Reading, plan.config, keys, listed.depths, year, judge_text),
             drop,
             plan.config.extractor,
         )

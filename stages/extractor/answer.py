@@ -34,9 +34,9 @@ class Answer(NamedTuple):
 
 
 class AnswerReader:
-    """Reads answers by one configuration."""
+    """Reads answers by one configuration. `reads_text`: the words that people read are wanted, for a policy."""
 
-    def __init__(self, config: Config):
+    def __init__(self, config: Config, reads_text: bool = False):
         self._page_max_bytes = config.extractor.page_max_bytes
         self._agent = config.fetcher.agent.lower()
         self._wanted = frozenset((HTML, *config.extractor.documents))
@@ -45,7 +45,7 @@ class AnswerReader:
             config.extractor.lazy_attributes,
             "inline_scripts" in self._wanted,
             config.extractor.anchor_text,
-            config.extractor.near_duplicates,
+            config.extractor.near_duplicates or reads_text,
             "inline_styles" in self._wanted,
         )
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from contract.accumulators import ACCUMULATORS, DAY_MS, SHARED_NAMES, gifts, share_out
+from contract.accumulators import ACCUMULATORS, DAY_MS, HANDED_ON, SHARED_NAMES, gifts, share_out
 from contract.accumulators import Links as FollowedLinks
 from contract.tables import EXTRACTED, LINKS, ORDER, REJECTED, TARGETS
 from contract.url import Keys, server_of
@@ -46,10 +46,11 @@ class PageLinks(NamedTuple):
     domain_key: int
     target_depth: int
     rows: int  # of Links
-    amounts: tuple[int, ...]  # per accumulator of SHARED_NAMES: what the page gives to its followed targets
+    amounts: tuple[int, ...]  # per accumulator of HANDED_ON: what the page took along for its followed targets
     visited_at_ms: int = 0
     is_counted: bool = False  # its links were counted at an earlier visit: it adds nothing to sums
     content: bytes = b""  # digest by which a repeated page is found; empty where none is looked for
+    relevance: int = 0  # what its text is worth to a topic
 
 
 class LinkRows:
@@ -143,19 +144,14 @@ class LinkRows:
 
     @cached_property
     def _shares(self) -> dict[str, np.ndarray]:
-        """Per shared accumulator: what each page gives to each of its followed targets, u64.
-
-        The remainder of the division stays with the page.
-        """
-        amounts = {
-            name: np.array([0 if page.is_counted else page.amounts[index] for page in self._pages], np.uint64)
-            for index, name in enumerate(SHARED_NAMES)
-        }
-        return {name: share_out(amount, self._followed_of_pages) for name, amount in amounts.items()}
+        """Per accumulator of HANDED_ON: what each page gives to each of its followed targets, u64."""
+        amounts = np.array([page.amounts for page in self._pages], np.uint64).reshape(-1, len(HANDED_ON))
+        amounts[self._is_counted] = 0
+        return {one.name: share_out(one, amount, self._followed_of_pages) for one, amount in zip(HANDED_ON, amounts.T)}
 
     def handed_on(self) -> dict[str, dict[int, int]]:
         """Per shared accumulator: what each page gave to all its targets together, by key; 0 is left out."""
-        given = {name: share * self._followed_of_pages for name, share in self._shares.items()}
+        given = {name: self._shares[name] * self._followed_of_pages for name in SHARED_NAMES}
         return {
             name: {self._pages[index].key: int(amount[index]) for index in np.flatnonzero(amount).tolist()}
             for name, amount in given.items()
@@ -179,6 +175,7 @@ class LinkRows:
                 np.array([one.domain_key for one in self._pages], np.uint64),
                 self._is_counted,
                 np.array([min(max(one.visited_at_ms, 0) // DAY_MS, DAYS_MAX) for one in self._pages], np.uint16),
+                np.array([one.relevance for one in self._pages], np.uint32),
                 self._shares,
             )
         )

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from contract import names
-from contract.accumulators import COUNTED_NAMES, SHARED_NAMES
+from contract.accumulators import COUNTED_NAMES, HANDED_ON, SHARED_NAMES
 from contract.config import Config
 from contract.scope.rules import RULES
 from contract.tables import ANSWERED, COLLECTED, DEPTH_MAX, FAILED, METADATA, REFUSED, TAKEN, UNKNOWN_DIGEST
@@ -24,7 +24,8 @@ from storage.tables import column
 ZERO = dict.fromkeys(
     ("skipped_records", "repeated_finals", "foreign_answered", "pages_parsed", "pages_in_trouble", "bytes_decoded"), 0
 )
-NO_AMOUNTS = (0,) * len(SHARED_NAMES)
+NO_AMOUNTS = (0,) * len(HANDED_ON)
+NONE_TAKEN = (0,) * len(TAKEN)
 
 
 class Extraction:
@@ -129,7 +130,7 @@ class Extraction:
                 min(attempts, ATTEMPTS_MAX),
                 exchange.started_at_ms,
                 depth is None,
-                *NO_AMOUNTS,
+                *NONE_TAKEN,
             )
         )
         return True
@@ -159,6 +160,7 @@ class Extraction:
             page.visited_at_ms,
             row.url in self._counted,
             row.content_digest if not self._follows_duplicates and row.parsed and page.decoded_bytes else b"",
+            page.relevance,
         )
 
     def _unfollow_duplicates(self) -> None:

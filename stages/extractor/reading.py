@@ -4,6 +4,7 @@ Nothing here depends on the order of records or on other pages, so it does not m
 """
 
 from array import array
+from collections.abc import Callable
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -43,6 +44,7 @@ class Page(NamedTuple):
     links: int  # rows of Links that belong to this page
     classes: dict[str, int]
     rejected: dict[tuple[str, str], list]
+    relevance: int = 0  # what its text is worth to a topic
 
 
 class Finding(NamedTuple):
@@ -85,15 +87,26 @@ class Result(NamedTuple):
 
 
 class Reading:
-    """`listed` holds the depth of each URL of the list; without a list every URL counts as listed, at depth 0."""
+    """`listed` holds the depth of each URL of the list; without a list every URL counts as listed, at depth 0.
 
-    def __init__(self, config: Config, keys: Keys, listed: dict[str, int] | None, year: int):
+    `judge_text` says what the text of a page is worth to the topic of the policy.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        keys: Keys,
+        listed: dict[str, int] | None,
+        year: int,
+        judge_text: Callable[[str], int] | None = None,
+    ):
         self._keys = keys
         self._listed = listed
         scope = Scope(config.scope, keys, year)
         self._targets = Targets(Canonical(config.url), scope, keys)
         self._judge = LinkJudge(config.extractor, scope, self._targets, Requisites(config, scope, keys, year))
-        self._answers = AnswerReader(config)
+        self._answers = AnswerReader(config, reads_text=judge_text is not None)
+        self._judge_text = judge_text
         self._robots_max_bytes = config.fetcher.robots_max_bytes
         self._takes_fingerprints = config.extractor.near_duplicates
         self._sent: set[int] = set()
@@ -187,7 +200,10 @@ class Reading:
         )
         decoded_bytes, rows = len(answer.content), len(judged.keys)
         classes, rejected = judged.classes, judged.rejected
-        return Page(row.url_key, row.domain_key, row.fetched_at_ms, row, decoded_bytes, rows, classes, rejected)
+        relevance = self._judge_text(document.text) if self._judge_text else 0
+        return Page(
+            row.url_key, row.domain_key, row.fetched_at_ms, row, decoded_bytes, rows, classes, rejected, relevance
+        )
 
     def _send_urls(self, judged: Judged, links: Links) -> None:
         """Adds the texts of URLs to `links` that this worker did not send before."""

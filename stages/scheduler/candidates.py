@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from contract.config import Config
 from contract.generation import Generation
-from contract.policies import columns_read, policy_of, revisits, rules, score_with_rules
+from contract.policies import columns_read, parts_of, policy_of, put_below_rules, revisits, rule_of, rules, score_parts
+from contract.policies.mix import mix_scores
 from contract.policies.policy import Candidates
 from contract.tables import COLLECTED_STATE, PRESCHEDULED
 from stages.scheduler.due_pages import CHUNK_ROWS, THREADS, DuePages
@@ -37,6 +38,7 @@ class Pool:
     seen_s: npt.NDArray[np.uint32]  # the last visit, seconds since 1970; 0 for a first one
     side: npt.NDArray[np.int32]  # row in the side set; NO_SIDE for a first visit
     is_reserved: npt.NDArray[np.bool_]  # a share of the list is kept for the best of these
+    part_scores: npt.NDArray[np.uint32]  # by each policy of a mix, one column each; no column without a mix
 
     def __len__(self) -> int:
         return len(self.row)
@@ -57,22 +59,26 @@ def find_candidates(
 
     `may_list` says of each server whether URLs of it may be listed now.
     """
-    walk = Walk(generation, may_list, now_ms, config)
-    pool, found, reserved = make_pool(len(generation)), 0, 0.0
+    walk, parts = Walk(generation, may_list, now_ms, config), parts_of(config)
+    pool, found, reserved = make_pool(len(generation), len(parts)), 0, 0.0
     with ThreadPoolExecutor(THREADS) as workers:
         for part, share in workers.map(walk.read_chunk, range(0, len(generation), CHUNK_ROWS)):
             reserved = max(reserved, share)
             here = slice(found, found := found + len(part))
             for name, values in vars(part).items():
                 getattr(pool, name)[here] = values
-    return pool.take(slice(found)), reserved
+    pool = pool.take(slice(found))
+    if len(parts) > 1:  # ranks are taken among all candidates
+        rule = pick(generation.rows, rules.RULE.name, pool.row.astype(np.int64)) if config.priority else None
+        pool.score = put_below_rules(mix_scores(list(pool.part_scores.T), parts), rule, config)
+    return pool, reserved
 
 
 class Walk:
     """Reads the candidates of any chunk of a block; chunks may be read at the same time."""
 
     def __init__(self, generation: Generation, may_list: npt.NDArray[np.bool_], now_ms: int, config: Config):
-        self._generation, self._may_list, self._config = generation, may_list, config
+        self._generation, self._may_list, self._now_ms, self._config = generation, may_list, now_ms, config
         self._servers = number_columns(generation.servers)
         is_asked_again = revisits(config) and generation.side.rows > 0
         self._due = DuePages(generation, now_ms, config) if is_asked_again else None
@@ -101,25 +107,32 @@ class Walk:
             server[which],
             self._servers,
             config,
+            self._now_ms,
         )
+        scores = score_parts(of)
         reserve = policy_of(config).reserve
         is_reserved, share = reserve(of) if reserve else (np.zeros(len(which), bool), 0.0)
         pool = Pool(
             (which + start).astype(np.int32),
             rows.read("key", start, stop)[which],
             server[which],
-            score_with_rules(of),
+            put_below_rules(scores[0], rule_of(of), config),  # of a mix: only room for what find_candidates() sets
             worth[which],
             seen[which],
             side[which],
             is_reserved,
+            np.stack(scores, axis=1) if len(scores) > 1 else np.empty((len(which), 0), np.uint32),
         )
         return pool, share
 
 
-def make_pool(rows: int) -> Pool:
-    """A pool with room for so many candidates. What is not written to takes no memory."""
-    return Pool(*(np.empty(rows, dtype) for dtype in ("i4", "u8", "i4", "u4", "f4", "u4", "i4", "?")))
+def make_pool(rows: int, parts: int = 1) -> Pool:
+    """A pool with room for so many candidates, by a mix of so many policies.
+
+    What is not written to takes no memory.
+    """
+    columns = [np.empty(rows, dtype) for dtype in ("i4", "u8", "i4", "u4", "f4", "u4", "i4", "?")]
+    return Pool(*columns, np.empty((rows, parts if parts > 1 else 0), np.uint32))
 
 
 def number_columns(servers: pa.Table) -> Mapping[str, Array]:

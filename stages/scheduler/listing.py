@@ -11,9 +11,10 @@ from contract import names
 from contract.generation import Generation, read_urls
 from contract.plan import Plan
 from contract.policies import policy_of
+from contract.policies.policy import Candidates
 from contract.revisits import conditional_from_ms
 from contract.robots_groups import read_sitemaps
-from contract.tables import CYCLE_SERVERS, TAKEN, URL_LIST
+from contract.tables import CYCLE_SERVERS, TAKEN_ALONG, URL_LIST
 from stages.scheduler.candidates import Pool, find_candidates, number_columns, pick
 from stages.scheduler.selection import choose, server_caps
 from stages.scheduler.validators import Validators, no_validators, read_validators
@@ -37,7 +38,7 @@ def make_list(crawl: Path, plan: Plan, generation: Generation) -> tuple[pa.Table
             **visits,
             "score": pool.score,
             "vrank": vrank,
-            **take_along(generation, pool, policy_of(plan.config).hands_on, visits["counted"]),
+            **take_along(plan, generation, pool, visits["counted"]),
         },
         schema=URL_LIST,
     )
@@ -79,14 +80,16 @@ def describe_visits(crawl: Path, generation: Generation, pool: Pool, conditional
     }
 
 
-def take_along(generation: Generation, pool: Pool, hands_on: str, counted: Array) -> dict[str, Array]:
-    """What each page of the list gives to its targets: all that it has of what the policy hands on, but once only."""
-    return {
-        name: np.where(counted, np.uint64(0), pick(generation.rows, hands_on, pool.row.astype(np.int64)))
-        if name == f"{hands_on}_taken"
-        else np.zeros(len(pool), np.uint64)
-        for name in TAKEN
-    }
+def take_along(plan: Plan, generation: Generation, pool: Pool, counted: Array) -> dict[str, Array]:
+    """What each page of the list takes along for its targets, by the policy; nothing, if its links were counted."""
+    policy, rows = policy_of(plan.config), pool.row.astype(np.int64)
+    amounts = {name: np.zeros(len(pool), np.uint64) for name in TAKEN_ALONG}
+    if policy.hands_on:
+        columns = {name: pick(generation.rows, name, rows) for name in policy.reads}
+        of = Candidates(columns, pool.server, number_columns(generation.servers), plan.config, plan.now_ms)
+        for name, amount in policy.hands_on.items():
+            amounts[f"{name}_taken"] = np.where(counted, np.uint64(0), amount(of))
+    return amounts
 
 
 def known_servers(crawl: Path, servers: pa.Table) -> pa.Table:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from contract.config import Config, Revisit
 from contract.pause import requests_per_cycle
 from stages.scheduler.candidates import Pool
-from storage.arrays import Array, Rows, rank_in_run
+from storage.arrays import Array, Rows, join_halves, rank_in_run, rank_values
 
 Late = npt.NDArray[np.uint64]  # an order: the smallest comes first
 BATCH_LEAST = 1 << 16
@@ -33,28 +33,6 @@ def server_caps(servers: Mapping[str, Array], now_ms: int, config: Config) -> Ro
     caps = np.minimum(config.scheduler.server_max_urls, fits).astype(np.int64)
     caps[(servers["due_at_ms"] > now_ms) | servers["given_up"]] = 0
     return caps
-
-
-def rank_scores(scores: npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]:
-    """The rank of each score among all, scaled to (0, 1]: the share of scores that are not larger. Equal ones share it.
-
-    Sorting scores together with their indexes, as numbers of 64 bits, takes half the time of finding an order.
-    """
-    pairs = join_halves(scores, np.arange(len(scores), dtype=np.uint32))
-    pairs.sort()
-    index, rising = pairs.view("<u4").reshape(-1, 2).T
-    ends = np.append(np.flatnonzero(rising[1:] != rising[:-1]) + 1, len(rising)) if len(rising) else np.empty(0, int)
-    ranks = np.empty(len(scores), np.float32)
-    ranks[index] = np.repeat((ends / max(len(scores), 1)).astype(np.float32), np.diff(ends, prepend=0))
-    return ranks
-
-
-def join_halves(high: Array, low: Array) -> npt.NDArray[np.uint64]:
-    """Numbers of 64 bits from two of 32."""
-    joined = np.empty(len(high), "<u8")
-    halves = joined.view("<u4")
-    halves[0::2], halves[1::2] = low, high
-    return joined
 
 
 @dataclass
@@ -80,7 +58,7 @@ def choose(
     domain.
     """
     group = pool.server if domain is None else domain[pool.server]
-    vrank = rank_scores(pool.score) * pool.worth
+    vrank = rank_values(pool.score) * pool.worth
     is_revisit = pool.is_revisit
     room = caps.copy() if domain is None else np.ones(int(domain.max(initial=-1)) + 1, np.int64)
     late = join_late(~vrank.view(np.uint32), pool.key)

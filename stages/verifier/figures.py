@@ -61,7 +61,7 @@ class RowFigures:
 
     def __init__(self, config: Config) -> None:
         self._config = config.revisit
-        self._sums = {one.name: 0 for one in ACCUMULATORS if not one.is_latest}  # a latest value has none
+        self._sums = {one.name: 0 for one in ACCUMULATORS if not one.is_largest}  # a largest value has none
         self._linked_on = np.zeros(DAYS_END, np.int64)  # rows that may be forgotten, by the day of their last link
         self._rows = 0
 

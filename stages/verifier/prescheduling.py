@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from contract.config import Config
-from contract.policies import columns_read, score_with_rules
+from contract.policies import columns_read, parts_of, put_below_rules, rule_of, score_parts
+from contract.policies.mix import places_of
 from contract.policies.policy import LARGEST, Candidates
 from contract.tables import PRESCHEDULED, WAITING
 from stages.verifier.server_table import ServerTable
@@ -57,6 +58,30 @@ def sift(which: np.ndarray, late: np.ndarray, server_index: np.ndarray, most: in
     return which[stays], late[stays]
 
 
+class Best:
+    """The best rows of each server by one policy, as they come piece by piece."""
+
+    def __init__(self, most: int):
+        self._most = most
+        self._rank = np.empty(0, np.uint64)  # index of the server << 32 | LARGEST - score
+        self._row = np.empty(0, np.int64)
+
+    def take(self, which: np.ndarray, late: np.ndarray, server_index: np.ndarray, first_row: int) -> None:
+        """Rows `which` of a piece that begins with `first_row`; `late` of each (u32): the smallest comes first."""
+        rank = np.concatenate([self._rank, server_index[which].astype(np.uint64) << np.uint64(32) | late])
+        row = np.concatenate([self._row, which + first_row])
+        order = np.argsort(rank, kind="stable")
+        order = order[rank_in_run(rank[order] >> np.uint64(32)) < self._most]
+        self._rank, self._row = rank[order], row[order]
+
+    def choose(self, places: np.ndarray, taken: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(rows, index of the server of each): of each server as many as it has places, without the rows `taken`."""
+        free = ~np.isin(self._row, taken) if len(taken) else slice(None)
+        row, server_index = self._row[free], (self._rank[free] >> np.uint64(32)).astype(np.int64)
+        chosen = rank_in_run(server_index) < places[server_index]
+        return row[chosen], server_index[chosen]
+
+
 class Refill:
     """Finds what is newly prescheduled: up to `prescheduled_max` per server, where fewer than a bound are left.
 
@@ -64,14 +89,13 @@ class Refill:
     score: so it costs little to choose anew each turn. Of the others only the best are remembered.
     """
 
-    def __init__(self, may_need: np.ndarray, servers: ServerTable, config: Config):
+    def __init__(self, may_need: np.ndarray, servers: ServerTable, config: Config, now_ms: int):
         self._may_need = may_need  # bool, by index of the server
         self._servers = servers
-        self._config = config
+        self._config, self._now_ms = config, now_ms
         self._most = config.verifier.prescheduled_max
         self._below = config.verifier.prescheduled_refill
-        self._rank = np.empty(0, np.uint64)  # index of the server << 32 | LARGEST - score
-        self._row = np.empty(0, np.int64)
+        self._best = [Best(self._most) for _ in parts_of(config)]  # by each policy of a mix
 
     def offer(self, rows: Mapping[str, np.ndarray], server_index: np.ndarray, first_row: int) -> None:
         """Takes the waiting ones of the rows from `first_row` on; `server_index` has the server of each.
@@ -83,13 +107,10 @@ class Refill:
         if not len(which):
             return
         columns = {name: rows[name][which] for name in columns_read(self._config)}
-        of = Candidates(columns, server_index[which], self._servers.columns, self._config)
-        which, late = sift(which, LARGEST - score_with_rules(of), server_index[which], self._most)
-        rank = np.concatenate([self._rank, server_index[which].astype(np.uint64) << np.uint64(32) | late])
-        row = np.concatenate([self._row, which + first_row])
-        order = np.argsort(rank, kind="stable")
-        order = order[rank_in_run(rank[order] >> np.uint64(32)) < self._most]
-        self._rank, self._row = rank[order], row[order]
+        of = Candidates(columns, server_index[which], self._servers.columns, self._config, self._now_ms)
+        for best, scores in zip(self._best, score_parts(of)):
+            late = LARGEST - put_below_rules(scores, rule_of(of), self._config)
+            best.take(*sift(which, late, server_index[which], self._most), server_index, first_row)
 
     def _preschedule_all(self, state: np.ndarray, server_index: np.ndarray) -> np.ndarray:
         """Preschedules all that waits of servers that have few; returns which servers need a choice, bool, by index."""
@@ -108,9 +129,11 @@ class Refill:
 
     def choose(self) -> np.ndarray:
         """The rows that are prescheduled now; counts them in the table of servers."""
-        prescheduled = self._servers.states[:, PRESCHEDULED]
-        server_index = (self._rank >> np.uint64(32)).astype(np.int64)
-        left = prescheduled[server_index]
-        chosen = (left < self._below) & (rank_in_run(server_index) + left < self._most)
-        self._servers.move(server_index[chosen], WAITING, PRESCHEDULED)
-        return self._row[chosen]
+        left = self._servers.states[:, PRESCHEDULED]
+        room = np.where(left < self._below, np.maximum(self._most - left, 0), 0).astype(np.int64)
+        rows = np.empty(0, np.int64)
+        for best, places in zip(self._best, places_of(parts_of(self._config), room)):
+            more, server_index = best.choose(places, rows)
+            self._servers.move(server_index, WAITING, PRESCHEDULED)
+            rows = np.concatenate([rows, more])
+        return rows

@@ -160,7 +160,7 @@ class Walk:
             revived=revived,
             changed_robots=changed_robots,
             refusals=self.refusals,
-            refill=Refill(self._may_need(servers), servers, config),
+            refill=Refill(self._may_need(servers), servers, config, self._plan.now_ms),
             figures=RowFigures(config),
             visits=VisitFigures(config),
             texts=texts,

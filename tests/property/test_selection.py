@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from contract.config import Revisit
 from stages.scheduler import selection
 from stages.scheduler.candidates import NO_SIDE, Pool
-from stages.scheduler.selection import GOLDEN, choose, rank_scores
+from stages.scheduler.selection import GOLDEN, choose
+from storage.arrays import rank_values
 from tests.sampling import sampling
 
 SERVERS = 6
@@ -43,6 +44,7 @@ def make_pool(rows: list[tuple], keys: list[int]) -> Pool:
         np.array([again[1] if again else 0 for *_, again, _ in rows], np.uint32),
         np.array([number if row[2] else NO_SIDE for number, row in enumerate(rows)], np.int32),
         np.array([reserved for *_, reserved in rows], bool),
+        np.empty((len(rows), 0), np.uint32),
     )
 
 
@@ -114,7 +116,7 @@ def test_the_choice_is_that_of_a_walk_one_by_one(pool, caps, domain, share, most
 @settings(deadline=None, max_examples=sampling.examples(200))
 @given(st.lists(st.integers(0, 0xFFFF_FFFF), max_size=50))
 def test_the_rank_of_a_score_is_the_share_of_scores_that_are_not_larger(scores):
-    ranks = rank_scores(np.array(scores, np.uint32)).tolist()
+    ranks = rank_values(np.array(scores, np.uint32)).tolist()
     assert ranks == [np.float32(sum(other <= own for other in scores) / len(scores)) for own in scores]
 
 

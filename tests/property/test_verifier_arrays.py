@@ -129,7 +129,7 @@ def preschedule(
     domain_keys = np.array([domain_of[name] for name in servers_named], np.uint64)
     servers = ServerTable(BLOCK_SERVERS.empty_table(), keys, domain_keys)
     config = Config(scheduler=Scheduler(policy="fifo"), verifier=Verifier(prescheduled_max=most, prescheduled_refill=1))
-    refill = Refill(np.ones(len(servers_named), bool), servers, config)
+    refill = Refill(np.ones(len(servers_named), bool), servers, config, 0)
     index = np.array([servers_named.index(name) for name, _, _ in rows], np.int32)
     state = np.array([WAITING if waits else COLLECTED_STATE for _, _, waits in rows], np.uint8)
     added = np.array([score for _, score, _ in rows], np.uint32)

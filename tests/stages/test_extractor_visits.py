@@ -29,7 +29,7 @@ def assert_check_agrees(tables: Tables) -> None:
     )
     findings = Findings()
     check_links(tables.folder, extracted, rejected, tables.counts, findings)
-    assert not findings.wrong and len(findings.checked) == 5
+    assert not findings.wrong and len(findings.checked) == 6
     for name in ("followed_again", "mentions_sum", "duplicate_page"):
         findings = Findings()
         check_links(tables.folder, extracted, rejected, {**tables.counts, name: tables.counts[name] + 1}, findings)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from contract import names
+from contract.accumulators import ACCUMULATORS
 from contract.config import LINK_KINDS, Config
 from contract.errors import EX_CONFIG, EX_DATAERR
 from contract.log import CRAWL
@@ -284,11 +285,8 @@ def test_few_row_groups_are_read(tmp_path, crawl, monkeypatch):
             {
                 **crawl.keyed(f"http://d{number % 40}.test/{number}"),
                 "depth": 1,
+                **{one.name: 0 for one in ACCUMULATORS},
                 "links_in": number,
-                "mentions": 0,
-                "cash": 0,
-                "linked_day": 0,
-                "lastmod_s": 0,
             }
             for number in range(30_000)
         ),

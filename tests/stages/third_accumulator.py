@@ -25,6 +25,7 @@ def register(manner: str) -> None:
         accumulators.COUNTED_NAMES += (NAME,)
     else:
         accumulators.SHARED_NAMES += (NAME,)
+        accumulators.HANDED_ON += accumulators.ACCUMULATORS[-1:]
 
 
 def turn(folder: Path, manner: str) -> dict:
@@ -49,7 +50,8 @@ def turn(folder: Path, manner: str) -> dict:
     if manner == COUNTED:  # some URLs are refused, and their sums must not be lost
         config = replace(config, verifier=replace(config.verifier, server_max_urls=3))
     else:
-        POLICIES[NAME] = Policy(lambda of: largest_first(of.rows[NAME]), columns=(NAME,), hands_on=NAME)
+        hands_on = {NAME: lambda of: of.rows[NAME]}
+        POLICIES[NAME] = Policy(lambda of: largest_first(of.rows[NAME]), columns=(NAME,), hands_on=hands_on)
         config = replace(config, scheduler=replace(config.scheduler, policy=NAME))
     small = SmallCrawl(folder, 2, config)
     path = small.crawl.path

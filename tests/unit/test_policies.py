@@ -22,7 +22,7 @@ from contract.policies import (
     score_with_rules,
 )
 from contract.policies.policy import LARGEST, Candidates, Urls, largest_first, smallest_first
-from contract.rank_files import convert
+from contract.rank_files import make_ranks
 from contract.url import Keys, server_of
 
 KEYS = Keys(17)
@@ -42,7 +42,7 @@ def candidates(config: Config, server=None, servers=None, **columns) -> Candidat
     given = {name: np.asarray((servers or {}).get(name, [0]), np.uint64) for name in SERVERS}
     longest = max(map(len, given.values()))
     table = {name: np.resize(column, longest) for name, column in given.items()}
-    return Candidates(rows, np.asarray(server if server is not None else np.zeros(count, np.int64)), table, config)
+    return Candidates(rows, np.asarray(server if server is not None else np.zeros(count, np.int64)), table, config, 0)
 
 
 def order_of(of: Candidates) -> list[int]:
@@ -100,14 +100,14 @@ def test_a_score_reads_the_columns_that_its_policy_names_and_no_others(name):
     config = config_of(name, Priority(surt="br,", weight=2))
     of = candidates(config, key=[1, 2])
     named = {column: of.rows[column] for column in columns_read(config)}
-    few = Candidates(named, np.zeros(2, np.int64), {column: np.zeros(1, np.uint64) for column in SERVERS}, config)
+    few = Candidates(named, np.zeros(2, np.int64), {column: np.zeros(1, np.uint64) for column in SERVERS}, config, 0)
     assert score_with_rules(few).tolist() == score_with_rules(of).tolist()
 
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_features_of_no_url(name):
     given = urls_of(config_of(name), files={"scheduler.ranks_file": Path("none")})
-    given.memory["scheduler.ranks_file"] = convert(Path("none"), b"", KEYS)
+    given.memory["scheduler.ranks_file"] = make_ranks(Path("none"), b"", KEYS)
     for column in policy_of(given.config).features:
         assert feature(column.name, given) == []
 
@@ -259,7 +259,7 @@ def test_the_largest_number_comes_first(name, column):
 
 def test_links_and_cash_change_over_time_and_only_opic_hands_cash_on():
     assert {name for name, policy in POLICIES.items() if policy.varies} == {"in-links", "opic"}
-    assert {name: policy.hands_on for name, policy in POLICIES.items() if policy.hands_on} == {"opic": "cash"}
+    assert {name: list(policy.hands_on) for name, policy in POLICIES.items() if policy.hands_on} == {"opic": ["cash"]}
     assert {name for name, policy in POLICIES.items() if policy.is_gated} == {"new-domains"}
 
 
@@ -295,7 +295,7 @@ def test_response_time_keeps_a_share_for_the_slower_half_of_servers(mean_ms, req
 
 def test_pagerank_is_that_of_the_url_else_of_its_server_else_none(tmp_path):
     text = b"http://a.br/x 0.5\nhttp://a.br 0.25\nhttp://c.br 7\n"
-    np.save(tmp_path / "copy.npy", convert(tmp_path, text, KEYS))
+    np.save(tmp_path / "copy.npy", make_ranks(tmp_path, text, KEYS))
     given = urls_of(
         config_of("pagerank"), "http://a.br/x", "http://a.br/", "https://a.br/x", "http://c.br/", "http://z.br/",
         files={"scheduler.ranks_file": tmp_path / "copy.npy"},

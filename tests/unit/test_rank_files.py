@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from contract.errors import BadInput
-from contract.rank_files import RANKS, convert, read_ranks
+from contract.rank_files import RANKS, make_ranks, read_ranks
 from contract.url import Keys
 
 KEYS = Keys(17)
@@ -14,7 +14,7 @@ FILE = Path("ranks.txt")
 
 
 def ranks_of(text: bytes) -> dict[int, float]:
-    found = convert(FILE, text, KEYS)
+    found = make_ranks(FILE, text, KEYS)
     assert found.dtype == RANKS and (np.diff(found["key"].astype(object)) > 0).all()
     return dict(zip(found["key"].tolist(), found["rank"].tolist()))
 
@@ -82,7 +82,7 @@ def test_what_counts_for_nothing():
 )
 def test_any_other_line_is_named(line):
     with pytest.raises(BadInput) as caught:
-        convert(FILE, b"# ranks\nhttp://c.br/ 1\n" + line + b"\nhttp://d.br/ 1\n", KEYS)
+        make_ranks(FILE, b"# ranks\nhttp://c.br/ 1\n" + line + b"\nhttp://d.br/ 1\n", KEYS)
     message = str(caught.value)
     assert (
         message.startswith("ranks.txt: line 3: expected a URL or server, a blank and its rank") and "found '" in message
@@ -93,7 +93,7 @@ def test_any_other_line_is_named(line):
 @pytest.mark.parametrize("nonsense", [b"\0", b"x", b"x ", b"\xff", b"<a>"])
 def test_ten_megabytes_of_nonsense_are_one_short_message(nonsense):
     with pytest.raises(BadInput, match="line 1: expected a URL or server") as caught:
-        convert(FILE, nonsense * (10_000_000 // len(nonsense)), KEYS)
+        make_ranks(FILE, nonsense * (10_000_000 // len(nonsense)), KEYS)
     assert len(str(caught.value)) < 700
 
 
@@ -101,13 +101,13 @@ def test_a_url_twice():
     assert ranks_of(b"http://a.br/ 1\nhttp://a.br/ 1.0\nHTTP://A.BR:80/ 1e0\n") == {KEYS.of("http://a.br/"): 1}
     text = b"".join(b"http://a.br/%d 1\n" % number for number in range(50))
     with pytest.raises(BadInput) as caught:
-        convert(FILE, text + b"http://a.br/7 2\nhttp://a.br/3 2\n", KEYS)
+        make_ranks(FILE, text + b"http://a.br/7 2\nhttp://a.br/3 2\n", KEYS)
     assert "line 51: expected each URL once, found 'http://a.br/7 2' again with another rank" in str(caught.value)
 
 
 def test_minus_zero_is_zero():
     """Its bits would be a larger score than those of any rank."""
-    (rank,) = convert(FILE, b"http://a.br/ -0.0\n", KEYS)["rank"]
+    (rank,) = make_ranks(FILE, b"http://a.br/ -0.0\n", KEYS)["rank"]
     assert rank.view(np.uint32) == 0
 
 
@@ -117,5 +117,5 @@ def test_the_smallest_and_the_largest():
 
 def test_the_copy_is_read_again(tmp_path):
     for text in (b"", b"http://a.br/ 1\nhttp://b.br 2\n"):
-        np.save(tmp_path / "copy.npy", convert(FILE, text, KEYS))
-        assert read_ranks(tmp_path / "copy.npy").tolist() == convert(FILE, text, KEYS).tolist()
+        np.save(tmp_path / "copy.npy", make_ranks(FILE, text, KEYS))
+        assert read_ranks(tmp_path / "copy.npy").tolist() == make_ranks(FILE, text, KEYS).tolist()

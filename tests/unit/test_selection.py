@@ -7,7 +7,8 @@ import pytest
 
 from contract.config import Config, Fetcher, Revisit, Scheduler
 from stages.scheduler.candidates import NO_SIDE, Pool
-from stages.scheduler.selection import choose, fitting, order_politely, rank_scores, server_caps
+from stages.scheduler.selection import choose, fitting, order_politely, server_caps
+from storage.arrays import rank_values
 
 NOW_MS = 1_000_000
 REVISIT = Revisit()
@@ -26,6 +27,7 @@ def pool_of(server: list[int], score: list[int], worth: dict[int, float] | None 
         np.array([NOW_MS - number if number in worth else 0 for number in numbers], np.uint32),
         np.array([number if number in worth else NO_SIDE for number in numbers], np.int32),
         np.isin(numbers, reserved),
+        np.empty((len(numbers), 0), np.uint32),
     )
 
 
@@ -119,8 +121,8 @@ def test_a_share_of_the_list_is_kept_for_the_rows_that_a_policy_names():
 
 
 def test_ranks_of_scores_are_shared_and_end_at_1():
-    assert rank_scores(np.array([70_000, 5, 70_000, 0xFFFF_FFFF], np.uint32)).tolist() == [0.75, 0.25, 0.75, 1.0]
-    assert rank_scores(np.empty(0, np.uint32)).tolist() == []
+    assert rank_values(np.array([70_000, 5, 70_000, 0xFFFF_FFFF], np.uint32)).tolist() == [0.75, 0.25, 0.75, 1.0]
+    assert rank_values(np.empty(0, np.uint32)).tolist() == []
 
 
 def test_room_is_given_in_the_order_of_candidates():
