@@ -242,6 +242,17 @@ def forget_due_ms(config: Revisit, linked_on: npt.NDArray[np.int64], known: int)
     return (day + config.forget_after_days + 1) * DAY_MS if day < len(linked_on) else None
 
 
+def forget_until_ms(config: Revisit, answered_at_ms: Moments) -> int | None:
+    """The latest moment by which URLs may be forgotten, given the last full answer of each page that is still asked.
+
+    A URL whose last link is older than all of these answers is one that none of these pages links to. So a page that is
+    asked late, as after a pause of the crawl, delays forgetting.
+    """
+    if not len(answered_at_ms):
+        return None
+    return int(answered_at_ms.min()) + config.forget_after_days * DAY_MS
+
+
 def next_period_min(config: Revisit, pages: Pages, is_changed: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
     """Proportional: the interval after a visit: shorter after a change, longer after none, within its bounds."""
     period = np.where(pages.period_min > 0, pages.period_min * float(MINUTE_S), config.interval_s)

@@ -27,7 +27,8 @@ SUMMARY_EVERY = 50  # commits: a reader replays fewer, in less than 3 ms
 TABLES_MAX = 20_000  # a summary with more would cost its readers more than it saves; the next deletion has fewer
 RECENT_MAX = 1_000  # entries in memory whose counts are not added up, while a long log is replayed
 FIGURES = (
-    *("known", "waiting", "earliest_due_ms", "revisit_due_ms", "forget_due_ms", "servers"),
+    *("known", "waiting", "earliest_due_ms", "revisit_due_ms", "servers"),
+    *("forget_due_ms", "forget_until_ms"),
     *("largest_domain_known", "largest_domain_servers"),
 )
 
@@ -220,6 +221,7 @@ class CrawlState:
         # A turn that did not prepare it would not do so the second time: it is then listed as it is.
         is_prepared = not figures or block in self.tried or self.is_prepared(block)
         generation, is_pending = self.log.generation(block), self.is_pending(block)
+        has_absorbed = self.log.seen.get(block, 0) > last_turn >= 0
         about = generation, bool(figures), last_turn, gave_up, is_free, is_pending, is_prepared
         if block not in self._views or self._views[block][0] != about:
             self._views[block] = (
@@ -228,6 +230,7 @@ class CrawlState:
                     block=block,
                     last_turn=last_turn,
                     pending=is_pending,
+                    has_absorbed=has_absorbed,
                     free=is_free,
                     was_abandoned=gave_up,
                     is_prepared=is_prepared,

@@ -30,7 +30,7 @@ from supervise.flights import Flight, Flights
 from supervise.inbox import commit_taking, plan_takings, publish_taking
 from supervise.list_size import TAIL_BYTES, limit_list, size_list
 from supervise.lost_plans import close_notes, set_cycle_aside
-from supervise.turns import Done, Sleep, Turn, next_step
+from supervise.turns import Done, Sleep, Turn, forget_clock_ms, next_step
 
 REMAKES_MAX = 2  # how often a cycle may remake damaged output of its own stages
 
@@ -156,7 +156,8 @@ class Ring:
             config = limit_list(config, max(1, pages_max))
         log = self.state.log
         generation = log.generation(turn.block)
-        plan = Plan(self.state.next_cycle(), turn.kind, turn.block, log.blocks, generation, now_ms(), config)
+        moment_ms = forget_clock_ms(self.state.views(), now_ms()) if KINDS[turn.kind].forgets else now_ms()
+        plan = Plan(self.state.next_cycle(), turn.kind, turn.block, log.blocks, generation, moment_ms, config)
         write_plan(self._path, plan)
         if turn.kind == ABSORB and not self.state.is_prepared(turn.block):
             self.state.tried.add(turn.block)

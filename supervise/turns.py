@@ -18,11 +18,15 @@ class BlockView:
     waiting: int = 0
     earliest_due_ms: int | None = None  # of what waits
     revisit_due_ms: int | None = None  # when enough collected pages are due again for a cycle
-    forget_due_ms: int | None = None  # when enough rows can be forgotten
+    forget_due_ms: int | None = None  # when enough rows can be forgotten ...
+    forget_until_ms: int | None = (
+        None  # ... and until when answers of its pages say what still has links; none: for good
+    )
     servers: int = 0
     largest_domain_known: int = 0
     largest_domain_servers: int = 0
     pending: bool = False  # AUX or decisions wait for it
+    has_absorbed: bool = False  # since its last turn
     free: bool = True  # no open plan, no damage, no stage that kept dying
     was_abandoned: bool = False  # its last cycle: what killed that one should not stay alone in the next list
     is_prepared: bool = True  # for the policy, scope and revisits of this run's configuration
@@ -57,17 +61,20 @@ class Done(NamedTuple):
 def next_turn(views: Sequence[BlockView], now_ms: int, revisits: bool = True) -> Turn | Sleep | Done:
     """The turn goes to the free block whose last turn is oldest, ties by number.
 
-    A block that is not prepared is not listed: it gets a turn that prepares it first; one that has enough to forget
-    forgets first. Without `revisits` only URLs that
-    wait make a block due, so that such a run can end.
+    A block that is not prepared is not listed: it gets a turn that prepares it first. One that has enough to forget
+    forgets first, and before that it absorbs, once per turn: what waits for it may say that a URL still has links.
+    Without `revisits` only URLs that wait make a block due, so that such a run can end.
     """
-    later = []
+    later, forget_ms = [], forget_clock_ms(views, now_ms)
     for view in sorted((view for view in views if view.free), key=lambda view: (view.last_turn, view.block)):
         due_at_ms = view.due_at_ms(revisits)
         if not view.is_prepared:
             return Turn(ABSORB, view.block)
-        if view.forget_due_ms is not None and view.forget_due_ms <= now_ms:
-            return Turn(FORGET, view.block)
+        if view.forget_due_ms is not None and view.forget_due_ms <= forget_ms:
+            if view.has_absorbed or not view.pending:
+                return Turn(FORGET, view.block)
+            if view.last_turn >= 0:
+                return Turn(ABSORB, view.block)
         if due_at_ms is not None and due_at_ms <= now_ms and not (view.pending and view.was_abandoned):
             return Turn(CRAWL, view.block)
         if view.pending:
@@ -77,6 +84,11 @@ def next_turn(views: Sequence[BlockView], now_ms: int, revisits: bool = True) ->
     if later:
         return Sleep(min(later))
     return Done(blocked=any(not view.free for view in views))
+
+
+def forget_clock_ms(views: Sequence[BlockView], now_ms: int) -> int:
+    """The moment by which URLs are forgotten: pages of any block may link to those of any other."""
+    return min([now_ms, *(view.forget_until_ms for view in views if view.forget_until_ms is not None)])
 
 
 def next_step(

@@ -113,6 +113,7 @@ class VisitFigures:
         self._revisits = config.revisit.policy != revisits.NONE
         self._wanted = COLUMNS_OF[config.revisit.policy]
         self._pieces: list[Mapping[str, np.ndarray]] = []  # columns of pages, and the index of the server of each
+        self._answered_at_ms = np.empty(0, np.int64)  # by server: the oldest last answer of its pages that are not gone
         self.visits = self.changes = 0
 
     def take(self, side: Mapping[str, np.ndarray], rows: Mapping[str, np.ndarray], server_index: np.ndarray) -> None:
@@ -122,6 +123,8 @@ class VisitFigures:
         if not self._revisits:
             return
         collected = np.flatnonzero(rows["state"] == COLLECTED_STATE)
+        if self._config.revisit.forget_after_days:
+            self._take_answers(side, server_index[collected])
         piece = {name: side[name] for name in self._wanted}
         piece["seen_at_ms"] = revisits.seen_at_ms(side["fetched_at_ms"], side["visited_at_ms"])
         piece["server"] = server_index[collected]
@@ -131,6 +134,20 @@ class VisitFigures:
             piece["lastmod_s"] = rows["lastmod_s"][collected]
         self._pieces.append(piece)
 
+    def _take_answers(self, side: Mapping[str, np.ndarray], server: np.ndarray) -> None:
+        unknown = np.full(max(0, int(server.max(initial=-1)) + 1 - len(self._answered_at_ms)), NEVER_MS)
+        self._answered_at_ms = np.append(self._answered_at_ms, unknown)
+        is_there = side["misses"] == 0
+        np.minimum.at(self._answered_at_ms, server[is_there], side["fetched_at_ms"][is_there])
+
+    def _find_forget_until(self, servers: Mapping[str, np.ndarray]) -> dict[str, int | None]:
+        """Until when the last full answers of the pages that are still asked allow to forget."""
+        if not self._config.revisit.forget_after_days:
+            return {}
+        answered = self._answered_at_ms
+        answered = answered[(answered < NEVER_MS) & ~servers["given_up"].astype(bool)[: len(answered)]]
+        return {"forget_until_ms": revisits.forget_until_ms(self._config.revisit, answered)}
+
     def figures(self, servers: Mapping[str, np.ndarray]) -> dict:
         """With the table of servers as the generation will have it, or its columns of SERVERS_READ."""
         due, rule = self._find_due(servers) if self._revisits else (np.empty(0, np.int64), np.empty(0, np.uint8))
@@ -139,6 +156,7 @@ class VisitFigures:
         moments = [moment for part in parts if (moment := find_moment(part)) is not None]
         return {
             "revisit_due_ms": min(moments, default=None),
+            **self._find_forget_until(servers),
             "revisitable": int(np.count_nonzero(due < NEVER_MS)),
             "visits": self.visits,
             "changes": self.changes,

@@ -2,21 +2,23 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from contract import names
 from contract.accumulators import DAY_MS
 from contract.config import Config, Revisit, Scope
-from contract.log import CRAWL, FORGET
+from contract.log import ABSORB, CRAWL, FORGET
 from contract.revisits import conditional_from_ms
 from contract.tables import FORGOTTEN, GIVEN_UP, REFUSED_BY_RULE, URL_LIST, WAITING
 from examine.block_books import Found, check_chain, check_position
 from examine.findings import Findings
 from examine.forgotten import check_forgotten, forgetting
 from stages.verifier.__main__ import work
+from stages.verifier.figures import VisitFigures
 from stages.verifier.rebuild import rebuild_block
 from storage.tables import read_table
-from supervise.turns import Turn, next_turn
+from supervise.turns import BlockView, Turn, forget_clock_ms, next_turn
 from tests.small_crawl import NOW_MS, Page, SmallCrawl
 from tests.visited_pages import find_wrong, sides
 
@@ -121,9 +123,67 @@ def test_seeds_and_urls_that_nobody_linked_to_stay(tmp_path):
     small.schedule(plan)
     small.harvest(plan, {SEEDS[0]: Page(links=[SEEDS[1], *OLD]), strange: Page()}, foreign=frozenset([strange]))
     small.verify(plan)
+    crawl_all(small, NOW_MS + DAY_MS, lambda url: Page(at_ms=NOW_MS + DAY_MS))
     assert forget_all(small, LATE_MS) == set(OLD)
     assert set(small.rows()) == {*SEEDS, strange}
     assert_books_agree(small)
+
+
+def test_pages_are_asked_again_before_anything_is_forgotten_after_a_pause(tmp_path):
+    """No time passes for what may be forgotten until the pages that had links have answered again."""
+    small = SmallCrawl(tmp_path / "crawl", 2, CONFIG)
+    small.seed(SEEDS)
+    small.absorb_all()
+    crawl_all(small, NOW_MS, lambda url: Page(links=OLD, at_ms=NOW_MS))
+    small.absorb_all()
+    views = small.crawl_state.views()
+    assert all(view.forget_due_ms <= LATE_MS for view in views) and forget_clock_ms(views, LATE_MS) < LATE_MS
+    assert next_turn(views, LATE_MS).kind == CRAWL
+    plan = small.plan(CRAWL, 0, LATE_MS)
+    small.harvest(plan, {url: Page(links=OLD, at_ms=LATE_MS) for url in small.schedule(plan)})
+    small.verify(plan)
+    assert next_turn(small.crawl_state.views(), LATE_MS) == Turn(CRAWL, 1), "its page may link to URLs of block 0"
+
+
+def test_a_gone_page_and_one_of_a_server_that_was_given_up_hold_nothing_back(tmp_path):
+    small = SmallCrawl(tmp_path / "crawl", 1, CONFIG)
+    small.seed([*SEEDS, "http://three.test/"])
+    small.absorb_all()
+    crawl_all(small, NOW_MS, lambda url: Page(at_ms=NOW_MS))
+    until_ms = small.crawl_state.figures(0)["forget_until_ms"]
+    assert until_ms == NOW_MS + DAYS * DAY_MS
+    later_ms = NOW_MS + 2 * DAY_MS
+    crawl_all(small, later_ms, lambda url: Page(at_ms=later_ms) if url in SEEDS else Page(status=404, at_ms=later_ms))
+    assert small.crawl_state.figures(0)["forget_until_ms"] == later_ms + DAYS * DAY_MS
+    visits = VisitFigures(CONFIG)
+    side = {"misses": np.array([0, 0, 1], np.uint8), "fetched_at_ms": np.array([5, 9, 1]) * DAY_MS}
+    visits._take_answers(side, np.array([0, 1, 1]))
+    assert visits._find_forget_until({"given_up": np.array([True, False])}) == {"forget_until_ms": (9 + DAYS) * DAY_MS}
+
+
+def test_what_waits_for_a_block_is_absorbed_once_before_it_forgets():
+    due = {"block": 0, "last_turn": 3, "waiting": 1, "forget_due_ms": 1, "pending": True}
+    assert next_turn([BlockView(**due)], 2) == Turn(ABSORB, 0)
+    assert next_turn([BlockView(**due, has_absorbed=True)], 2) == Turn(FORGET, 0), "or it may never have its turn"
+    assert next_turn([BlockView(**{**due, "last_turn": -1})], 2) == Turn(CRAWL, 0)
+    assert next_turn([BlockView(**due, forget_until_ms=0)], 2) == Turn(CRAWL, 0)
+
+
+def test_a_link_that_waits_in_aux_keeps_its_target(tmp_path):
+    small = SmallCrawl(tmp_path / "crawl", 2, CONFIG)
+    small.seed(SEEDS)
+    small.absorb_all()
+    crawl_all(small, NOW_MS, lambda url: Page(links=OLD, at_ms=NOW_MS))
+    small.absorb_all()
+    crawl_all(small, NOW_MS + DAY_MS, lambda url: Page(at_ms=NOW_MS + DAY_MS))
+    plan = small.plan(CRAWL, 0, LATE_MS)
+    small.harvest(plan, {url: Page(links=OLD, at_ms=LATE_MS) for url in small.schedule(plan)})
+    small.verify(plan)
+    view = small.crawl_state.views()[1]
+    assert view.pending and view.forget_due_ms <= LATE_MS and next_turn([view], LATE_MS) == Turn(ABSORB, 1)
+    small.absorb(1)
+    view = small.crawl_state.views()[1]
+    assert view.has_absorbed and view.forget_due_ms > LATE_MS
 
 
 def test_servers_go_with_the_last_url_of_their_domain(tmp_path):
