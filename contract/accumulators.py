@@ -5,7 +5,9 @@ UrlsExtraidas and AUX carry them, and the verifier puts them together with those
   were counted at an earlier visit (`counted` in the list) gives nothing. `COUNTED` gives 1 per page, `MENTIONED` 1 per
   page of another registered domain, `RELEVANT` what the page's text is worth to a topic.
 - Largest values. The largest one is kept, so it does not matter how often or in which order they come. A page gives at
-  every visit. `LINKED` gives the day of the visit, `MODIFIED` the time that a sitemap names for the target.
+  every visit. `LINKED` gives the day of the visit, but not to the page itself: most name themselves as canonical.
+  `MODIFIED` gives the time that a sitemap names for the target, if both have one registered domain: a foreign sitemap
+  could spoil the trust in a server's own.
 
 Some are handed on: the page's row in Lista_de_URLs takes an amount along, which its policy names (`hands_on`), and its
 first parsed answer gives to each target a part of it. `SHARED` and `INHERITED` divide it equally, and sums are kept;
@@ -86,6 +88,7 @@ class Links:
 
     page: npt.NDArray[np.int64]  # index of the link's page
     to_domain: npt.NDArray[np.uint64]
+    is_to_itself: npt.NDArray[np.bool_]  # the page links to its own URL
     lastmod_s: npt.NDArray[np.uint32]  # what the page, a sitemap, says of the target; else 0
     from_domain: npt.NDArray[np.uint64]
     is_counted: npt.NDArray[np.bool_]  # its links were counted at an earlier visit
@@ -97,12 +100,13 @@ class Links:
 def gifts(links: Links) -> dict[str, Array]:
     """Per accumulator, by name: what each link brings to its target."""
     counts = ~links.is_counted[links.page]
+    is_mention = links.from_domain[links.page] != links.to_domain
     given: dict[str, Array] = {
         COUNTED: counts,
-        MENTIONED: counts & (links.from_domain[links.page] != links.to_domain),
+        MENTIONED: counts & is_mention,
         RELEVANT: np.where(counts, links.relevance[links.page], 0),
-        LINKED: links.visited_day[links.page],
-        MODIFIED: links.lastmod_s,
+        LINKED: np.where(links.is_to_itself, 0, links.visited_day[links.page]),
+        MODIFIED: np.where(is_mention, 0, links.lastmod_s),
     }
     return {
         one.name: links.shares[one.name][links.page] if one in HANDED_ON else given[one.manner] for one in ACCUMULATORS

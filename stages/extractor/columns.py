@@ -171,6 +171,7 @@ class LinkRows:
             FollowedLinks(
                 page,
                 np.repeat(domain_key, np.diff(np.append(starts, len(page)))),
+                to_key == np.array([one.key for one in self._pages], np.uint64)[page],
                 self._column("lastmod_s", np.uint32)[rows],
                 np.array([one.domain_key for one in self._pages], np.uint64),
                 self._is_counted,

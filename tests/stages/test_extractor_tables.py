@@ -47,6 +47,13 @@ def test_validators_have_no_dictionary(tmp_path):
     assert {"url_key", "url", "etag", "payload_digest"} <= plain and "type" not in plain
 
 
+def test_a_page_that_links_to_itself_is_not_linked_by_that(tmp_path):
+    """Most pages name themselves as canonical: none of these would ever be forgotten."""
+    page = "<link rel=canonical href=/r><a href=/r#top>top</a><a href=/q>q</a>"
+    rows = alone(tmp_path, page_file({SITE + "/r": page, SITE + "/s": "<a href=/q>q</a>"})).by_url(names.EXTRACTED)
+    assert not rows[SITE + "/r"]["linked_day"] and rows[SITE + "/q"]["linked_day"]
+
+
 def test_a_url_that_is_answered_twice_counts_once(tmp_path):
     """In one chunk and in another file, as files of other people have it.
 

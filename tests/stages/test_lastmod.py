@@ -51,6 +51,16 @@ def test_dates_come_into_the_tables_but_none_after_the_visit(tmp_path):
     assert rows == {f"http://a.test{path}": lastmod_s for path, lastmod_s in wanted.items()}
 
 
+def test_a_sitemap_gives_no_dates_to_another_registered_domain(tmp_path):
+    """Else anyone could claim that pages of others change, until no claim of theirs is trusted."""
+    own, foreign = ("http://www.evil.test/", "https://evil.test/a"), ("http://victim.test/", "http://x.victim.test/")
+    text = "".join(entry(url, NOW_MS // 1000 - DAY_S) for url in (*own, *foreign))
+    file = WarcFile()
+    file.answer("http://evil.test/sitemap.xml", http(f"<urlset>{text}</urlset>".encode(), 200, "application/xml"))
+    rows = {row["url"]: row for row in alone(tmp_path, file).rows("UrlsExtraidas.parquet")}
+    assert {url for url, row in rows.items() if row["lastmod_s"]} == set(own) and set(rows) == {*own, *foreign}
+
+
 class Days:
     """A crawl of two pages and a sitemap of a third server, day by day."""
 
