@@ -13,6 +13,8 @@ Example: bin/check --crawl demo/crawl
 import sys
 from pathlib import Path
 
+import numpy as np
+
 from contract import names
 from contract.command import make_parser, run
 from contract.crawl_config import read_crawl_config
@@ -29,7 +31,7 @@ from examine.attempt_books import check_attempts
 from examine.block_books import Found, check_chain, check_generation, check_latest, check_position, check_side, is_kept
 from examine.cycle_books import check_cycle, check_sets
 from examine.findings import Findings
-from examine.forgotten import check_forgotten
+from examine.forgotten import check_forgotten, forgotten_domains
 from examine.log_summary_check import check_summary, find_unusable
 from examine.prepared_books import check_features, check_servers
 from examine.visit_books import check_visits
@@ -89,7 +91,9 @@ def check_all(crawl: CrawlFolder, log: History, findings: Findings) -> None:
             elif KINDS[entry.kind].merges:
                 folder = crawl.path / names.cycle(entry.cycle) / names.VERIFIER
                 check_sets(folder, read_manifest(folder)["counts"], findings)
-    generations = {}
+    generations, forgotten = {}, np.empty(0, np.uint64)
+    with findings.reading(FILES, crawl.path):
+        forgotten = forgotten_domains(crawl.path, log)
     for block in range(log.blocks):
         number = log.generation(block)
         if number is not None:
@@ -99,7 +103,7 @@ def check_all(crawl: CrawlFolder, log: History, findings: Findings) -> None:
                 check_generation(crawl.path, block, log.blocks, generation, generation_folder, keys, findings)
                 check_side(crawl.path, generation, generation_folder, findings)
                 generations[block] = generation
-                check_servers(generation, generation_folder, findings)
+                check_servers(generation, generation_folder, forgotten, findings)
                 check_features(crawl.path, generation, generation_folder, findings)
     with findings.reading(FILES, crawl.path):
         check_attempts(crawl.path, log, generations, findings)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from contract import names
@@ -10,7 +11,7 @@ from contract.log import KINDS, Entry, History
 from contract.tables import FORGOTTEN
 from examine.findings import Findings
 from storage.publish import read_manifest
-from storage.tables import read_table
+from storage.tables import column, read_table
 
 
 def read_forgotten(crawl: Path, entry: Entry) -> pa.Table:
@@ -24,6 +25,12 @@ def path_of(crawl: Path, entry: Entry) -> Path:
 def forgetting(log: History) -> Iterator[Entry]:
     """The entries in force that forgot, in the order of the log."""
     return (entry for entry in log.entries if entry is not None and KINDS[entry.kind].forgets)
+
+
+def forgotten_domains(crawl: Path, log: History) -> np.ndarray:
+    """The keys of the domains that had URLs which were forgotten, u64, each once."""
+    keys = [column(read_forgotten(crawl, entry), "domain_key") for entry in forgetting(log)]
+    return np.unique(np.concatenate([np.empty(0, np.uint64), *keys]))
 
 
 def check_forgotten(crawl: Path, entry: Entry, findings: Findings) -> None:

@@ -26,7 +26,8 @@ STATES_OF = {"collected": (COLLECTED_STATE,), "waiting": (WAITING, PRESCHEDULED)
 OF_THEIR_TIME = ("added", "spread")  # they depend on when a URL came
 
 
-def check_servers(generation: Generation, folder: Path, findings: Findings) -> None:
+def check_servers(generation: Generation, folder: Path, forgotten: np.ndarray, findings: Findings) -> None:
+    """`forgotten`: keys of the domains that had URLs which were forgotten."""
     servers, owner = generation.servers, generation.server_index
     state, count = np.asarray(generation.rows["state"]), len(servers)
     counts = np.bincount(owner.astype(np.int64) * len(STATES) + state, minlength=count * len(STATES))
@@ -36,23 +37,26 @@ def check_servers(generation: Generation, folder: Path, findings: Findings) -> N
         findings.rows(SERVERS, folder, wrong, f"another number of URLs in {name}")
     mentions = np.bincount(owner, np.asarray(generation.rows["mentions"]), minlength=count).astype(np.uint64)
     findings.rows(SERVERS, folder, column(servers, "mentions") != mentions, "other mentions than its URLs have")
-    check_claims(generation, folder, findings)
+    check_claims(generation, folder, forgotten, findings)
     domain_key, closed = column(servers, "domain_key"), column(servers, "closed").astype(bool)
     findings.rows(CLOSED, folder, np.isin(domain_key, domain_key[closed]) & ~closed, "open, in a closed domain")
     findings.rows(CLOSED, folder, closed & (counts[:, STATES_OF["waiting"]].sum(axis=1) > 0), "closed, and URLs wait")
 
 
-def check_claims(generation: Generation, folder: Path, findings: Findings) -> None:
-    """A visit tests one claim of a sitemap at most, and the first one tests none."""
+def check_claims(generation: Generation, folder: Path, forgotten: np.ndarray, findings: Findings) -> None:
+    """A visit tests one claim of a sitemap at most, and the first one tests none. Visits of forgotten pages are not
+    kept, while what they found out about their server is.
+    """
     servers, visits = generation.servers, generation.side["visits"]
     owner = generation.server_index[generation.collected_rows]
     claims, true = column(servers, "lastmod_claims"), column(servers, "lastmod_true")
     later = np.bincount(owner, np.maximum(visits.astype(np.int64) - 1, 0), minlength=len(servers))
     is_full = visits == np.iinfo(visits.dtype).max  # such a page may have had any number of visits
-    has_full = np.bincount(owner[is_full], minlength=len(servers)) > 0
+    has_more = np.bincount(owner[is_full], minlength=len(servers)) > 0
+    has_more |= np.isin(column(servers, "domain_key"), forgotten)
     findings.rows(TESTED, folder, true > claims, "more true than tested dates")
     findings.rows(
-        TESTED, folder, (claims > later) & ~has_full, "more tested dates than visits after the first one of each page"
+        TESTED, folder, (claims > later) & ~has_more, "more tested dates than visits after the first one of each page"
     )
 
 

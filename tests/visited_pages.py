@@ -9,6 +9,7 @@ from contract.plan import Plan
 from examine.attempt_books import check_attempts
 from examine.block_books import check_generation, check_latest, check_side
 from examine.findings import Findings
+from examine.forgotten import forgotten_domains
 from examine.prepared_books import check_features, check_servers
 from examine.visit_books import check_visits
 from storage.publish import describe, encode_json, read_json, read_manifest
@@ -73,7 +74,7 @@ def find_wrong(small: SmallCrawl) -> dict[str, list[str]]:
             check_generation(folder, block, log.blocks, generation, folder, small.keys, findings)
             check_side(folder, generation, folder, findings)
             generations[block] = generation
-            check_servers(generation, folder, findings)
+            check_servers(generation, folder, forgotten_domains(small.crawl.path, log), findings)
             check_features(folder, generation, folder / names.generation(block, number), findings)
     check_attempts(small.crawl.path, log, generations, findings)
     check_visits(small.crawl.path, log, generations, findings)

@@ -8,6 +8,7 @@ import pytest
 from contract import names
 from contract.accumulators import DAY_MS
 from contract.config import Config, Revisit, Scope
+from contract.generation import open_generation
 from contract.log import ABSORB, CRAWL, FORGET
 from contract.revisits import conditional_from_ms
 from contract.tables import FORGOTTEN, GIVEN_UP, REFUSED_BY_RULE, URL_LIST, WAITING
@@ -184,6 +185,23 @@ def test_a_link_that_waits_in_aux_keeps_its_target(tmp_path):
     small.absorb(1)
     view = small.crawl_state.views()[1]
     assert view.has_absorbed and view.forget_due_ms > LATE_MS
+
+
+def test_what_claims_of_a_forgotten_page_said_of_its_server_stays(tmp_path):
+    small = SmallCrawl(tmp_path / "crawl", 1, CONFIG)
+    small.seed(SEEDS)
+    small.absorb_all()
+    page, at_ms = OLD[0], NOW_MS
+    crawl_all(small, at_ms, lambda url: Page(links=[page] if url == SEEDS[1] else [], at_ms=at_ms))
+    for days in range(1, 9):
+        at_ms = NOW_MS + days * DAY_MS
+        claim = Page(links=[page], lastmods={page: at_ms // 1000}, at_ms=at_ms)
+        found = Page(at_ms=at_ms, digest=bytes([days] * 16))
+        crawl_all(small, at_ms, ({SEEDS[1]: claim} if days % 2 else {page: found}).get)
+    assert small.forget(0, LATE_MS + 8 * DAY_MS)["forgotten"] == 1
+    servers = open_generation(small.crawl.path, 0, small.crawl_state.log.generation(0)).servers.to_pylist()
+    assert {row["server"]: row["lastmod_claims"] for row in servers} == {"http://one.test": 3, "http://two.test": 0}
+    assert_books_agree(small)
 
 
 def test_servers_go_with_the_last_url_of_their_domain(tmp_path):
