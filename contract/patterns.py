@@ -50,8 +50,9 @@ def search(texts: pa.LargeBinaryArray, pattern: str) -> npt.NDArray[np.bool_]:
 
 
 def check_pattern(pattern: str) -> None:
-    """BadPattern unless the text is a pattern of its own."""
+    """BadPattern unless the text is a pattern of its own, and stays one in a group: an open \\Q would take its end."""
     search(pa.array([b""], pa.large_binary()), pattern)
+    find_any(pa.array([b"\n"], pa.large_binary()), [pattern])
 
 
 def check_together(patterns: Sequence[str]) -> None:

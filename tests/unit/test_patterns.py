@@ -59,7 +59,7 @@ def test_what_is_not_ascii_is_found_nowhere_and_harms_nothing():
 
 
 @pytest.mark.parametrize(
-    "pattern", ["[", "(", "a)|(b", "a{1001}", "(a{1000}){1000}", "\\", "(?<=x)y", r"(a)\1", "\ud800", "*"]
+    "pattern", ["[", "(", "a)|(b", "a{1001}", "(a{1000}){1000}", "\\", "(?<=x)y", r"(a)\1", "\ud800", "*", r"\Qa"]
 )
 def test_what_is_no_pattern(pattern):
     with pytest.raises(BadPattern):
