@@ -1,5 +1,6 @@
 """bin/run-cycle --demo --config FILE: each profile crawls a small web to its end."""
 
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -17,6 +18,7 @@ from supervise.demo import WEB_SEED
 from supervise.demo_profile import read_profile
 from synthweb import Web
 from tests.pipeline.judge import ROOT, assert_truth, committed_cycles, run
+from tests.pipeline.test_supervisor import wait_for
 
 QUICK, SERVERS = "valle", 12
 WHOLE = ("itmo", "veuni")  # their rules leave nothing out of this web
@@ -28,10 +30,17 @@ run(run_cycle.main, run_cycle.NAME)
 """
 
 
-def demonstrate(folder: Path, profile: Path) -> subprocess.CompletedProcess:
+def start(folder: Path, profile: Path) -> subprocess.Popen:
     """The demonstration with a profile and a web of fewer servers."""
     command = [sys.executable, "-P", "-c", SMALLER.format(servers=SERVERS), "--demo", "--config", profile]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+    return subprocess.Popen(command, cwd=folder, stdin=nothing, stdout=pipe, stderr=pipe, text=True)
+
+
+def demonstrate(folder: Path, profile: Path) -> subprocess.CompletedProcess:
+    process = start(folder, profile)
+    stdout, stderr = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
 
 @pytest.mark.parametrize(
@@ -63,3 +72,17 @@ def assert_caps(crawl: Path, caps: Scheduler) -> None:
         listed = read_table(crawl / names.cycle(cycle) / names.SCHEDULER / names.URL_LIST, URL_LIST)
         by_server = Counter(map(server_of, listed.column("url").to_pylist()))
         assert by_server.total() <= caps.list_max_urls and max(by_server.values(), default=0) <= caps.server_max_urls
+
+
+@pytest.mark.long
+def test_an_interrupted_demonstration_names_the_command_that_resumes_it(tmp_path):
+    file, crawl = ROOT / "profiles" / "itmo.toml", tmp_path / "demo" / "itmo" / "crawl"
+    process = start(tmp_path, file)
+    wait_for(lambda: names.numbered(crawl / names.CYCLES), "the first of many cycles")
+    process.send_signal(signal.SIGINT)
+    errors = process.communicate()[1]
+    assert process.returncode == 75, errors
+    assert f"interrupted; bin/run-cycle --demo --config {file} resumes it" in errors
+    done = demonstrate(tmp_path, file)
+    assert done.returncode == 0 and "nothing is waiting" in done.stdout, done.stderr
+    assert_truth(crawl, Web(WEB_SEED, SERVERS, int((crawl.parent / "web" / "port").read_text())))
