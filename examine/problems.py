@@ -55,7 +55,7 @@ def of_run(status: dict) -> Iterator[dict]:
 
 def advise_resume(command: str, crawl: str) -> str:
     if command == names.DEMO_COMMAND:  # which starts its web again, too
-        return f"bin/{command} resumes it; run it in the folder that has demo/"
+        return f"bin/{command} resumes it (with its --config, if it had one); run it in the folder that has demo/"
     return f"bin/{command} --crawl {crawl} resumes it"
 
 

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -14,8 +15,9 @@ from contract.errors import EX_TEMPFAIL, Locked, TryLater
 from contract.lines import say_if_possible
 from contract.log import KINDS, replay
 from contract.units import count, duration, size
-from storage.publish import read_manifest
+from storage.publish import put, read_manifest
 from supervise.crawl import run_cycles
+from supervise.demo_profile import choose_folder, combine, read_profile, require_same
 from supervise.pipeline import Limits
 from supervise.seed import leave
 from supervise.session import Session
@@ -58,16 +60,25 @@ server_backoffs_max = 1
 
 
 def run(arguments) -> int:
-    folder = FOLDER
-    crawl, web = folder / "crawl", folder / "web"
+    profile = read_profile(arguments.config) if arguments.config else None
+    folder = choose_folder(FOLDER, profile.file) if profile else FOLDER
+    content = SETTINGS.format(hosts="web/hosts")
+    crawl, web, settings = folder / "crawl", folder / "web", folder / "pipeline.toml"
     web.mkdir(parents=True, exist_ok=True)
     hold_folder(folder)
-    settings = folder / "pipeline.toml"
+    resume = f"bin/{names.DEMO_COMMAND}"
+    if profile:
+        content = combine(content, profile)
+        if settings.exists():
+            require_same(settings, content, profile)
+        resume += f" --config {shlex.quote(str(profile.file))}"
+        for line in [] if arguments.quiet else profile.describe():
+            say_if_possible(line, sys.stderr)
+    put(settings, content.encode())
     began = time.monotonic()
     server = start_web(web)
     try:
         ready = json.loads((web / "ready.json").read_bytes())
-        settings.write_text(SETTINGS.format(hosts="web/hosts"))
         if not (crawl / names.CRAWL_FILE).exists():
             create(crawl, config_file.load(settings, arguments.set).blocks.first, config=config_file.load(settings))
             leave(crawl, ready["seeds"])
@@ -84,7 +95,7 @@ def run(arguments) -> int:
         server.stdin.close()
         server.wait()
     if session.stopped:
-        say_if_possible("interrupted; bin/run-cycle --demo resumes it", sys.stderr)
+        say_if_possible(f"interrupted; {resume} resumes it", sys.stderr)
         return EX_TEMPFAIL
     print_result(session, folder, crawl, time.monotonic() - began)
     return code

@@ -1,7 +1,8 @@
 """run-cycle: runs one cycle of the ring: schedule, fetch, extract, verify.
 
-  bin/run-cycle [--crawl DIR]        one cycle, and what must come before it
-  bin/run-cycle --demo               crawl a small web made for it, on this machine only
+  bin/run-cycle [--crawl DIR]         one cycle, and what must come before it
+  bin/run-cycle --demo                crawl a small web made for it, on this machine only
+  bin/run-cycle --demo --config FILE  the same in the order, caps and rules of a profile
 
 Interrupted cycles are resumed first and count as this run's cycle. If nothing is due, no revisit
 either, the command says so and exits 0. From cron, use --quiet: it prints errors only. While another
@@ -14,7 +15,12 @@ and prints what differs; a file that its policy reads is copied into the crawl f
 contact or delay of a crawl that has pages, confirm at the terminal, or add --yes. --set holds for this
 run only. An open cycle keeps the configuration of its plan.
 
+With --demo, --config FILE is a profile, such as profiles/NAME.toml. The crawl lies in demo/NAME/crawl.
+Its order, caps, canonical rules and rejections are the profile's; the command prints them first.
+Delays, contact, addresses and the hosts in scope stay the demonstration's.
+
 Example: bin/seed --crawl mine --config mine.toml https://example.org/ && bin/run-cycle --crawl mine
+         bin/run-cycle --demo --config profiles/valle.toml
 """
 
 import sys
@@ -50,11 +56,8 @@ def main() -> int:
     add_replacement(parser)
     arguments = parser.parse_args()
     if arguments.demo:
-        if is_crawl_given(arguments) or arguments.config:
-            raise Usage(
-                "--demo makes its own crawl folder below demo/, with its own configuration: give neither --crawl nor "
-                "--config"
-            )
+        if is_crawl_given(arguments):
+            raise Usage("--demo makes its own crawl folder below demo/: give no --crawl")
         return demo.run(arguments)
     try:
         session = Session(arguments, NAME)
