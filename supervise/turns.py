@@ -18,10 +18,8 @@ class BlockView:
     waiting: int = 0
     earliest_due_ms: int | None = None  # of what waits
     revisit_due_ms: int | None = None  # when enough collected pages are due again for a cycle
-    forget_due_ms: int | None = None  # when enough rows can be forgotten ...
-    forget_until_ms: int | None = (
-        None  # ... and until when answers of its pages say what still has links; none: for good
-    )
+    forget_due_ms: int | None = None  # when enough rows can be forgotten
+    forget_until_ms: int | None = None  # until when answers of its pages say what still has links; none: for good
     servers: int = 0
     largest_domain_known: int = 0
     largest_domain_servers: int = 0
