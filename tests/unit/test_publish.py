@@ -98,7 +98,7 @@ def test_json_files_carry_their_version(tmp_path):
         b"[]",
         b"\xff",
         b"3",
-        encode_json({"format": FORMAT, "rows": 7}).replace(b"7", b"8"),
+        encode_json({"format": FORMAT, "rows": 7}).replace(b'"rows": 7', b'"rows": 8'),
         b'{"format": %d}' % FORMAT,
     ):
         path.write_bytes(text)
