@@ -1,4 +1,4 @@
-"""Golden files: a small crawl folder as version 5 wrote it, what bin/show prints of it, and ways to break it."""
+"""Golden files: a small crawl folder in the format of today, what bin/show prints of it, and ways to break it."""
 
 import json
 from pathlib import Path
