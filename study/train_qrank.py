@@ -79,7 +79,7 @@ def main() -> None:
 
 def open_ranked(ranks: Path | None, crawl: Path) -> RankedUrls:
     found = rank_crawl(crawl) if ranks is None else read_rank_file(ranks)
-    left_out = f"; {found.servers:,} lines name servers and are left out" if found.servers else ""
+    left_out = f"; left out are lines that name servers: {found.servers:,}" if found.servers else ""
     print(f"{found.source}: {len(found):,} URLs with ranks{left_out}", flush=True)
     return found
 

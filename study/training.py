@@ -29,6 +29,7 @@ LEVEL_MIN, LEVEL_MAX = -1, 10
 LEVELS = LEVEL_MAX - LEVEL_MIN
 TRAIN, TEST = 50_000, 200_000  # URLs, as in the thesis
 EPOCHS = 60
+STEPS_MIN = 6_000  # of few URLs there are more epochs
 BATCH = 200  # URLs per step
 LEARNING_RATE = 0.002  # of Adam
 DECAY = 0.0001  # scikit-learn's alpha, the weight of the squared weights; its default
@@ -72,9 +73,10 @@ def fit(features: npt.NDArray[np.float32], targets: Array, seed: int, decay: flo
         batch_size=min(BATCH, len(inputs)),
         random_state=seed,
     )
-    for epoch in range(EPOCHS):
+    epochs = max(EPOCHS, STEPS_MIN * BATCH // len(inputs))
+    for epoch in range(epochs):
         machine.partial_fit(inputs, logits)
-        show_progress(epoch + 1)
+        show_progress(epoch + 1, epochs)
     (hidden, output), (hidden_bias, output_bias) = machine.coefs_, machine.intercepts_
     hidden = np.where(is_constant[:, np.newaxis], 0.0, hidden / deviation[:, np.newaxis])
     return Network(
@@ -93,7 +95,7 @@ def fit_trees(features: npt.NDArray[np.float32], targets: Array, seed: int) -> C
     return predict
 
 
-def show_progress(epoch: int) -> None:
+def show_progress(epoch: int, epochs: int) -> None:
     """Over the previous line, on a terminal only."""
     if sys.stderr.isatty():
-        print(f"\rtraining: {epoch} of {EPOCHS} epochs", end="\n" * (epoch == EPOCHS), file=sys.stderr, flush=True)
+        print(f"\rtraining: {epoch} of {epochs} epochs", end="\n" * (epoch == epochs), file=sys.stderr, flush=True)
