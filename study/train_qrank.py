@@ -11,7 +11,7 @@ server are left out. WEIGHTS is what [scheduler] weights_file names.
 its URLs from there: other sites than those of the training show best what the network is worth.
 
 A network learns the names of sites by heart, so it ranks pages of the sites that it knows well, and those
-of others badly. --decay X weakens that: 1 is good for other sites, the default for the same ones.
+of others badly. --decay X weakens that: 10 is good for other sites, the default for the same ones.
 
 What is learned. With r for the rank of a page and m for the mean of all ranks, the level of the page is
 ln(r / m), cut towards zero to an integer, and at least -1 and at most 10; rank 0 has level -1. The target
@@ -62,7 +62,7 @@ def main() -> None:
         type=at_least(0.0, 1_000.0),
         default=DECAY,
         metavar="X",
-        help=f"how strongly weights are drawn to 0; 1 where other sites are to be ranked (default: {DECAY})",
+        help=f"how strongly weights are drawn to 0; 10 where other sites are to be ranked (default: {DECAY})",
     )
     parser.add_argument("--seed", type=at_least(0), default=1, metavar="N", help="decides which URLs (default: 1)")
     arguments = parser.parse_args()

@@ -6,9 +6,9 @@ r / m, cut towards zero to an integer, and at least -1 and at most 10; a rank of
 PageRank is 0.15 of the mean, whose logarithm is -1.9, so that the levels begin at -1.
 
 Network. All units are sigmoids. scikit-learn's MLPRegressor has a linear output, so it learns the logit of the target,
-which is cut half a level before 0 and 1, and the sigmoid is applied behind it. Adam (Kingma and Ba, 2015) takes the
-place of the thesis's Quickprop. Inputs are standardised for training; mean and deviation are then put into the weights.
-A feature that is the same in all training data gets the weight 0: nothing is known of its other values.
+which is cut a quarter of a level before 0 and 1, and the sigmoid is applied behind it. Adam (Kingma and Ba, 2015) takes
+the place of the thesis's Quickprop. Inputs are standardised for training; mean and deviation are then put into the
+weights. A feature that is the same in all training data gets the weight 0: nothing is known of its other values.
 """
 
 import sys
@@ -62,8 +62,8 @@ def fit(features: npt.NDArray[np.float32], targets: Array, seed: int, decay: flo
     is_constant = deviation < 1e-6  # of a feature that is the same in all rows nothing can be learned
     deviation[is_constant] = 1.0
     inputs = (features - mean) / deviation
-    half = 0.5 / LEVELS
-    cut = np.clip(targets, half, 1 - half)
+    least = 0.25 / LEVELS
+    cut = np.clip(targets, least, 1 - least)
     logits = np.log(cut / (1 - cut))
     machine = MLPRegressor(
         hidden_layer_sizes=(HIDDEN,),

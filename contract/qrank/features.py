@@ -160,10 +160,10 @@ def hash_byte(state: Any, byte: Any) -> Any:
 @compiled()
 def is_word(state: Any, words: Any, starts: Any) -> Any:
     place = np.int64(state >> _BIN_SHIFT)
-    for at in range(starts[place], starts[place + 1]):
-        if words[at] == state:
-            return True
-    return False
+    at, end = starts[place], starts[place + 1]
+    while at < end and words[at] != state:
+        at += 1
+    return at < end
 
 
 @compiled()

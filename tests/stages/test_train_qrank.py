@@ -51,7 +51,7 @@ def test_it_learns_what_the_urls_tell_and_prints_the_error_of_guesses_beside_it(
         "the thesis's network, on its pages",
     ]  # fmt: skip
     error, correlation = (float(text.rstrip("%")) for text in rows["network, as a crawl applies it"])
-    assert correlation > 0.75 and error < 0.5 * float(rows["always the median"][0].rstrip("%"))
+    assert correlation > 0.75 and error < 0.75 * float(rows["always the median"][0].rstrip("%"))
     assert rows["always the mean"][1] == "-" and rows["the thesis's network, on its pages"] == ["14.0%", "-"]
 
 
