@@ -1,0 +1,34 @@
+"""neural: the largest rank first that a network gives to the text of the URL; of equal ones, the fewest links from a
+seed.
+
+The crawler of a thesis at ITMO University, which ranks a page before it fetches it (contract/qrank/).
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from contract.config import Config
+from contract.policies.policy import Candidates, Column, Feature, Policy, PolicyFile, Scores, Urls, smallest_first
+from contract.qrank.network import LEVEL_MAX
+from contract.qrank.weights import SHIPPED, SUFFIX, convert, read_weights
+
+FILE_KEY = "scheduler.weights_file"
+
+
+def compute_levels(urls: Urls) -> Column:
+    return read_weights(urls.files[FILE_KEY]).levels(urls.lines)
+
+
+def identify(config: Config, files: Mapping[str, Path]) -> str:
+    return files[FILE_KEY].name
+
+
+def score(of: Candidates) -> Scores:
+    return smallest_first((LEVEL_MAX - of.rows["qrank"].astype(np.uint32)) << 8 | of.rows["depth"], 16)
+
+
+QRANK = Feature("qrank", "u1", compute_levels, identify)
+WEIGHTS_FILE = PolicyFile(FILE_KEY, convert, SUFFIX, SHIPPED)
+POLICY = Policy(score, columns=("depth",), features=(QRANK,), files=(WEIGHTS_FILE,))
