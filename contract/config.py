@@ -77,6 +77,7 @@ class Scheduler:
     seed: int = number(1)
     slow_share: float = number(0.1, 0, 1)
     ranks_file: str = ""
+    weights_file: str = ""
     bonus_patterns: tuple[str, ...] = words(r"^https?://[^/]*\.br[:/]")
     penalty_patterns: tuple[str, ...] = words(r"[?&;=]", r"/~", r"[A-Z]{8}", r"\d{5}")
 
@@ -259,7 +260,8 @@ RULES: dict[str, type[Any]] = {"priority": Priority, "budget": Budget}  # lists 
 RULES_MAX = 255  # of each: a column of u8 names the one that a URL falls under
 SECTIONS: dict[str, type[Any]] = {part.name: type(part.default) for part in fields(Config) if part.name not in RULES}
 NAMES = [f"{section}.{part.name}" for section, kind in SECTIONS.items() for part in fields(kind)] + [*RULES]
-POLICY_PATHS = [("scheduler", "ranks_file")]  # files that some policies read: contract/policy_files.py checks them
+# Files that some policies read: contract/policy_files.py checks them.
+POLICY_PATHS = [("scheduler", "ranks_file"), ("scheduler", "weights_file")]
 PATHS = [("fetcher", "hosts_file"), *POLICY_PATHS]  # keys that name a file
 
 

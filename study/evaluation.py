@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from contract.qrank.network import LEVEL_MAX, Network
+from study.training import fit_trees
 
 Array = npt.NDArray[np.float64]
 Data = tuple[npt.NDArray[np.float32], Array]  # features and targets
@@ -21,13 +22,11 @@ class Row(NamedTuple):
 def compare(network: Network, training: Data, testing: Data, ranks: Array, seed: int) -> list[Row]:
     """`ranks` are those of the rows of `testing`."""
     from scipy.stats import spearmanr
-    from sklearn.ensemble import HistGradientBoostingRegressor
 
-    trees = HistGradientBoostingRegressor(random_state=seed).fit(*training)
     features, targets = testing
     predictions = {
         "network, as a crawl applies it": network.levels(features) / LEVEL_MAX,
-        "gradient boosted trees": trees.predict(features),
+        "gradient boosted trees": fit_trees(*training, seed)(features),
         "always the mean": np.full(len(targets), training[1].mean()),
         "always the median": np.full(len(targets), np.median(training[1])),
     }

@@ -1,6 +1,6 @@
 """URLs whose ranks are known: from a file of ranks, or the PageRank of a crawl's own links."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,9 +42,8 @@ def read_rank_file(path: Path) -> RankedUrls:
         if name.count("/") == 2:  # of https://www.example.br
             servers += 1
         elif ranks.setdefault(name, rank) != rank:
-            raise BadInput(
-                f"{path}: line {number}: expected each URL once, found {show_line(text, number)} again with another rank"
-            )
+            found = show_line(text, number)
+            raise BadInput(f"{path}: line {number}: expected each URL once, found {found} again with another rank")
     return RankedUrls(path, lines_of(ranks), np.fromiter(ranks.values(), np.float64, len(ranks)), servers)
 
 
@@ -55,5 +54,5 @@ def rank_crawl(crawl: Path) -> RankedUrls:
     return RankedUrls(crawl, graph.urls, pagerank(graph))
 
 
-def lines_of(names: Iterator[str]) -> pa.LargeBinaryArray:
+def lines_of(names: Iterable[str]) -> pa.LargeBinaryArray:
     return pa.array([f"{name}\n".encode() for name in names], pa.large_binary())

@@ -49,8 +49,12 @@ def main() -> None:
     parser = make_parser(NAME, __doc__)
     parser.add_argument("--ranks", type=Path, metavar="FILE", help="URLs and their ranks")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file of weights; replaced")
-    parser.add_argument("--train", type=at_least(100), metavar="N", help=f"URLs for training (default: {TRAIN:,}, at most a fifth)")
-    parser.add_argument("--test", type=at_least(100), metavar="N", help=f"URLs for testing (default: {TEST:,}, at most all others)")
+    parser.add_argument(
+        "--train", type=at_least(100), metavar="N", help=f"URLs for training (default: {TRAIN:,}, at most a fifth)"
+    )
+    parser.add_argument(
+        "--test", type=at_least(100), metavar="N", help=f"URLs for testing (default: {TEST:,}, at most all others)"
+    )
     parser.add_argument("--test-ranks", type=Path, metavar="FILE", help="test on the URLs of this file")
     parser.add_argument("--test-crawl", type=Path, metavar="DIR", help="test on the pages of this crawl")
     parser.add_argument(
@@ -90,9 +94,13 @@ def train_and_report(known: RankedUrls, others: RankedUrls | None, arguments) ->
         testing = np.random.default_rng(arguments.seed).permutation(len(others))[: arguments.test or TEST]
         tested = others
     asked = arguments.train or TRAIN, arguments.test or TEST
-    fewer = "" if (len(training), len(testing)) == asked else f", fewer than the {asked[0]:,} and {asked[1]:,} asked for"
+    fewer = (
+        "" if (len(training), len(testing)) == asked else f", fewer than the {asked[0]:,} and {asked[1]:,} asked for"
+    )
     print(f"training on {len(training):,} URLs, testing on {len(testing):,} others{fewer}", flush=True)
-    weights = train_on(known.lines.take(pa.array(training)), targets_of(known.ranks)[training], arguments.seed, arguments.decay)
+    weights = train_on(
+        known.lines.take(pa.array(training)), targets_of(known.ranks)[training], arguments.seed, arguments.decay
+    )
     content = pack(weights)
     put(arguments.out, content)
     rows = compare(

@@ -12,6 +12,8 @@ A feature that is the same in all training data gets the weight 0: nothing is kn
 """
 
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -81,6 +83,14 @@ def fit(features: npt.NDArray[np.float32], targets: Array, seed: int, decay: flo
         output[:, 0].astype(np.float32),
         output_bias.astype(np.float32),
     )
+
+
+def fit_trees(features: npt.NDArray[np.float32], targets: Array, seed: int) -> Callable[[Any], Array]:
+    """What gradient boosted trees learn from these rows, to compare with: a function from features to targets."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    predict: Callable[[Any], Array] = HistGradientBoostingRegressor(random_state=seed).fit(features, targets).predict
+    return predict
 
 
 def show_progress(epoch: int) -> None:

@@ -36,6 +36,7 @@ REPEATS = 3
 FEATURE_URLS = 100_000
 LOOK_EVERY_S = 0.01
 RANKED = 10_000  # lines of the file of ranks
+WITH_FILES = "0.5*pagerank + 0.5*neural"  # the policies that read files
 PRIORITIES = (
     Priority(surt="br,", weight=3.0),
     Priority(pattern=r"/feed|/rss|sitemap", weight=10.0, interval_s=3_600.0),
@@ -93,7 +94,7 @@ def configure(crawl: CrawlFolder, folder: Path, stream: Stream) -> Config:
     config = Config()
     config = replace(
         config,
-        scheduler=replace(config.scheduler, policy="pagerank", ranks_file=str(ranks), seed=SEED),
+        scheduler=replace(config.scheduler, policy=WITH_FILES, ranks_file=str(ranks), seed=SEED),
         revisit=replace(config.revisit, policy="optimal"),
         fetcher=replace(config.fetcher, contact="https://example.org/"),
         priority=PRIORITIES,

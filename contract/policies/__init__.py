@@ -17,6 +17,8 @@ from contract.policies import (
     breadth_first,
     fifo,
     in_links,
+    neural,
+    neural_graph,
     new_domains,
     opic,
     pagerank,
@@ -42,6 +44,8 @@ POLICIES: dict[str, Policy] = {
     "pagerank": pagerank.POLICY,
     "new-domains": new_domains.POLICY,
     "spread": spread.POLICY,
+    "neural": neural.POLICY,
+    "neural-graph": neural_graph.POLICY,
 }
 FEATURES: dict[str, Feature] = {
     feature.name: feature

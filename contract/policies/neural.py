@@ -1,7 +1,8 @@
-"""neural: the largest rank first that a network gives to the text of the URL; of equal ones, the fewest links from a
-seed.
+"""neural: the largest rank that a network gives to the URL's text, then the fewest links from a seed.
 
-The crawler of a thesis at ITMO University, which ranks a page before it fetches it (contract/qrank/).
+The order of the crawler of the ITMO thesis, which ranks a page before it is fetched (contract/qrank/). That a URL alone
+says much about its page was shown by M.-Y. Kan and H. O. Nguyen Thi, "Fast webpage classification using URL features",
+CIKM 2005.
 """
 
 from collections.abc import Mapping

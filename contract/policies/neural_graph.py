@@ -1,7 +1,9 @@
-"""neural-graph: the rank of the network, plus what the pages that link to the URL pass on to it of their own.
+"""neural-graph: the largest rank of the network, plus what the pages that link to the URL pass on of theirs.
 
-As in the crawler of a thesis at ITMO University: a page passes on its rank divided by the number of pages that it leads
-to, when it is parsed for the first time, and keeps what it has. Ranks are integers of 1 / 65,536 of a level.
+An order of the crawler of the ITMO thesis: a page passes on its rank divided by the number of pages that it leads to,
+when it is parsed for the first time, and keeps what it has. So the rank is neither one of the URL alone nor a PageRank
+(L. Page, S. Brin, R. Motwani and T. Winograd 1999), whose ranks would have to add up. It is counted in units of
+1 / 65,536 of a level.
 """
 
 import numpy as np

@@ -92,7 +92,8 @@ def read_arrays(path: Path, content: bytes) -> Mapping[str, Array]:
     # What is damaged may raise any of these; an array that claims to be huge is a MemoryError.
     except (zipfile.BadZipFile, ValueError, EOFError, OSError, KeyError, TypeError, NotImplementedError, MemoryError,
             SyntaxError, RuntimeError) as error:  # fmt: skip
-        raise BadInput(f"{expected}, found something else ({str(error).splitlines()[0]:.100})") from None
+        what = str(error).partition("\n")[0] or type(error).__name__
+        raise BadInput(f"{expected}, found something else ({what:.100})") from None
 
 
 def check_features(path: Path, found: Array) -> None:

@@ -31,7 +31,7 @@ def make(tmp_path, synthetic_web):
     def make(policy: str) -> Struck:
         state, port = synthetic_web(WEB_SEED, SERVERS)
         keys = (*KEYS, f"scheduler.policy={policy}")
-        if POLICIES[policy].files:
+        if policy == "pagerank":
             keys = (*keys, f"scheduler.ranks_file={write_ranks(tmp_path / 'ranks', port)}")
         return Struck(tmp_path, state, port, blocks=2, servers=SERVERS, more_keys=keys)
 
