@@ -22,7 +22,8 @@ the target, and the sigmoid of the last unit is applied behind it.
 What is printed. The mean error is the mean of |predicted - target|, in percent. The rank correlation is
 Spearman's, between the prediction and the rank itself: 1 is the same order, 0 is chance. Beside the
 network stand gradient boosted trees on the same features, and a guess that is the same for all URLs: an
-error says something only beside that of the guess. The same input and --seed give the same file.
+error says something only beside that of the guess. On one machine, the same input and --seed give the same
+file.
 
 Example: bin/train-qrank --crawl demo/crawl --train 500 --test 500 --out /tmp/weights.npz
 """
