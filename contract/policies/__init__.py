@@ -15,12 +15,17 @@ import numpy as np
 from contract.config import Config
 from contract.policies import (
     breadth_first,
+    common_crawl,
+    fica,
     fifo,
+    focused,
+    history,
     in_links,
     new_domains,
     opic,
     pagerank,
     random_order,
+    random_walk,
     response_time,
     rules,
     server_size,
@@ -42,6 +47,11 @@ POLICIES: dict[str, Policy] = {
     "pagerank": pagerank.POLICY,
     "new-domains": new_domains.POLICY,
     "spread": spread.POLICY,
+    "history": history.POLICY,
+    "common-crawl": common_crawl.POLICY,
+    "focused": focused.POLICY,
+    "random-walk": random_walk.POLICY,
+    "fica": fica.POLICY,
 }
 FEATURES: dict[str, Feature] = {
     feature.name: feature
