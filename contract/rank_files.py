@@ -57,7 +57,7 @@ def sort_ranks(path: Path, text: bytes, lines: Iterable[tuple[int, float, int]],
         number = int(read["line"][contradicts].min())
         raise BadInput(
             f"{path}: line {number}: expected each {what} once, "
-            f"found {show_line(text, number)} again with another number"
+            f"found {show_line(text, number)} again with another value"
         )
     ranks = np.empty(np.count_nonzero(is_first), RANKS)
     ranks["key"], ranks["rank"] = read["key"][is_first], read["rank"][is_first]

@@ -6,7 +6,7 @@ from U+0080 on all characters count as letters but for punctuation (the ranges i
 Chinese, is one word. The crawl keeps the folded terms, each once, sorted.
 
     water
-    drinking water      # a phrase; this is no comment, and an error, because a line has at most 8 words
+    drinking water
     água potável
 """
 

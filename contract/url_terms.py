@@ -56,9 +56,7 @@ class TermTable:
         longest_url = int(np.diff(offsets).max(initial=0))
         buffer, chain = np.empty(longest_url, np.uint8), np.zeros(self.longest, np.uint64)
         seen = np.zeros(len(self.term_hash), np.int64)
-        count_terms(
-            data, offsets, self.word_hash, self.word_number, self.term_hash, buffer, chain, seen, counts
-        )  # fmt: skip
+        count_terms(data, offsets, self.word_hash, self.word_number, self.term_hash, buffer, chain, seen, counts)
         return counts
 
 
@@ -90,7 +88,7 @@ def count_terms(  # type: ignore[no-untyped-def]
                 if term >= 0 and seen[term] != row + 1:
                     seen[term] = row + 1
                     found += 1
-        counts[row] = min(found, 255)
+        counts[row] = min(found, COUNT_MAX)
     return 0
 
 

@@ -1,7 +1,8 @@
 """history: the largest rank of an earlier crawl first; a rule says what rank a URL has that it does not know.
 
-The ITMO thesis (a crawler that ranks pages before it fetches them) compares four rules for unknown URLs, which
-[scheduler] unknown_rank names:
+J. Cho, H. Garcia-Molina and L. Page, "Efficient crawling through URL ordering", WWW 1998, show what an order by known
+ranks is worth. The ITMO thesis takes those of an earlier crawl, and compares four rules for URLs that this one did not
+know, which [scheduler] unknown_rank names:
 - parent: the ranks of the pages that link to it, each divided by that page's number of targets. The parents keep their
   ranks (accumulator `inherited`). The default: the only rule by which what this crawl finds out puts new URLs in order.
 - zero: they come last.

@@ -24,6 +24,7 @@ from contract.policies import (
 from contract.policies.policy import LARGEST, Candidates, Urls, largest_first, smallest_first
 from contract.rank_files import make_ranks
 from contract.url import Keys, server_of
+from contract.url_terms import TermTable
 
 KEYS = Keys(17)
 SERVERS = ("mean_ms", "requests", "waiting", "mentions", "domain_key")
@@ -108,6 +109,7 @@ def test_a_score_reads_the_columns_that_its_policy_names_and_no_others(name):
 def test_features_of_no_url(name):
     given = urls_of(config_of(name), files={"scheduler.ranks_file": Path("none")})
     given.memory["scheduler.ranks_file"] = make_ranks(Path("none"), b"", KEYS)
+    given.memory["scheduler.terms_file"] = TermTable([])
     for column in policy_of(given.config).features:
         assert feature(column.name, given) == []
 
@@ -257,9 +259,11 @@ def test_the_largest_number_comes_first(name, column):
     assert order_of(candidates(config_of(name), **{column: [0, 3, 1, most, 2, most // 2]})) == [3, 5, 1, 4, 2, 0]
 
 
-def test_links_and_cash_change_over_time_and_only_opic_hands_cash_on():
-    assert {name for name, policy in POLICIES.items() if policy.varies} == {"in-links", "opic"}
-    assert {name: list(policy.hands_on) for name, policy in POLICIES.items() if policy.hands_on} == {"opic": ["cash"]}
+def test_what_links_bring_changes_over_time_and_some_of_it_is_handed_on():
+    varying = {"in-links", "opic", "history", "common-crawl", "focused", "random-walk", "fica"}
+    assert {name for name, policy in POLICIES.items() if policy.varies} == varying
+    handed = {name: list(policy.hands_on) for name, policy in POLICIES.items() if policy.hands_on}
+    assert handed == {"opic": ["cash"], "history": ["inherited"], "fica": ["nearness"]}
     assert {name for name, policy in POLICIES.items() if policy.is_gated} == {"new-domains"}
 
 
