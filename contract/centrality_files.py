@@ -66,7 +66,8 @@ def read_lines(path: Path, text: bytes, keys: Keys) -> Iterator[tuple[int, float
             value = float(words[value_at])
             if not 0 <= value <= LARGEST or b"_" in words[value_at]:  # NaN is not within these bounds either
                 raise ValueError(line)
-            if keys.domain(host) != host and not is_reversed:
+            is_registered = keys.domain(host) == host
+            if not is_registered and not is_reversed:
                 raise ValueError(line)
         except (NotCanonical, ValueError):  # also: not two words, no UTF-8, not a number
             expected = "as many columns as the first line names" if is_reversed else "as in 'example.br 15200000.5'"
@@ -74,7 +75,7 @@ def read_lines(path: Path, text: bytes, keys: Keys) -> Iterator[tuple[int, float
                 f"{path}: line {number}: expected a registered domain and its harmonic centrality, a number from 0 on, "
                 f"{expected}; found {show_line(text, number)}"
             ) from None
-        if keys.domain(host) == host:
+        if is_registered:
             yield keys.of(host), value + 0.0, number
 
 

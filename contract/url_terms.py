@@ -34,7 +34,7 @@ class TermTable:
             words = {
                 int(hash_word(spelling.encode(), 0, len(spelling.encode()))): number
                 for word, number in numbers.items()
-                for spelling in (word, word.capitalize(), word.upper())
+                for spelling in ((word,) if word.isascii() else (word, word.capitalize(), word.upper()))
             }
             hashes = np.array([self._hash(term, numbers) for term in terms], np.uint64)
         self.word_hash = np.array(sorted(words), np.uint64)
