@@ -15,7 +15,17 @@ from pathlib import Path
 import numpy as np
 
 from contract.config import Config
-from contract.policies.policy import DEPTHS, Candidates, Column, Feature, Policy, PolicyFile, Scores, Urls, largest_first
+from contract.policies.policy import (
+    DEPTHS,
+    Candidates,
+    Column,
+    Feature,
+    Policy,
+    PolicyFile,
+    Scores,
+    Urls,
+    largest_first,
+)
 from contract.terms import TermCounter, convert, read_terms
 from contract.url_terms import TermTable
 

@@ -20,7 +20,8 @@ def draw(key: Column, seed: int, purpose: int = 0) -> Column:
     """
     with np.errstate(over="ignore"):
         mixed: Column = (key ^ (np.uint64(seed) | np.uint64(purpose) << PURPOSE_SHIFT) * GOLDEN) * GOLDEN
-        return (mixed ^ mixed >> np.uint64(32)) * GOLDEN
+        mixed = (mixed ^ mixed >> np.uint64(32)) * GOLDEN
+    return mixed
 
 
 def score(of: Candidates) -> Scores:

@@ -1,4 +1,4 @@
-"""What policies do in turns of the real verifier and scheduler: amounts that pages hand on, budgets, visits in scores."""
+"""What policies do in turns of the real verifier and scheduler: amounts handed on, budgets, visits in scores."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -77,9 +77,7 @@ def test_focused_pages_on_the_topic_bring_their_targets_forward(tmp_path):
 def test_common_crawl_a_domain_keeps_the_urls_of_its_budget(tmp_path):
     (tmp_path / "centralities").write_text("seed.test 2\nmany.test 1\n")
     limits = {"centrality_urls_max": 10, "centrality_urls_min": 3}
-    small = make(
-        tmp_path / "crawl", policy="common-crawl", centralities_file=str(tmp_path / "centralities"), **limits
-    )
+    small = make(tmp_path / "crawl", policy="common-crawl", centralities_file=str(tmp_path / "centralities"), **limits)
     links = [f"http://{host}.test/{number}" for host in ("seed", "many", "unknown") for number in range(20)]
     turn(small, {SEED: Page(links=links)})
     assert np.unique([url.split("/")[2] for url in small.rows()], return_counts=True)[1].tolist() == [7, 10, 3]

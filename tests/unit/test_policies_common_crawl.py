@@ -76,7 +76,18 @@ def test_a_table_of_common_crawl_is_read_as_it_is():
 
 @pytest.mark.parametrize(
     "line",
-    ["a.br", "a.br 1 2", "1 a.br", "a.br nan", "a.br -1", "a.br 1_0", "www.a.br 1", "http://a.br/ 1", "a b.br 1", "\0 1"],
+    [
+        "a.br",
+        "a.br 1 2",
+        "1 a.br",
+        "a.br nan",
+        "a.br -1",
+        "a.br 1_0",
+        "www.a.br 1",
+        "http://a.br/ 1",
+        "a b.br 1",
+        "\0 1",
+    ],
 )
 def test_any_other_line_is_named(line):
     with pytest.raises(BadInput, match="centralities.txt: line 2: expected a registered domain and its") as caught:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from contract.errors import BadConfiguration, BadInput
 from contract.config_check import from_tables
+from contract.errors import BadConfiguration, BadInput
 from contract.policies import FEATURES, policy_of, text_judge_of
 from contract.policies.focused import FILE_KEY
 from contract.terms import FILE_MAX_BYTES, TERMS_MAX, TermCounter, convert
