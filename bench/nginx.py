@@ -36,7 +36,7 @@ http {{
     tcp_nopush on;
     keepalive_timeout 600s;
     keepalive_requests 100000000;
-    open_file_cache max=20000 inactive=600s;
+    open_file_cache max=10000 inactive=600s;
     open_file_cache_valid 600s;
     client_body_temp_path {folder}/body;
     proxy_temp_path {folder}/proxy;

@@ -78,6 +78,7 @@ class Scheduler:
     seed: int = number(1)
     slow_share: float = number(0.1, 0, 1)
     ranks_file: str = ""
+    weights_file: str = ""
     unknown_rank: str = choice("parent", *UNKNOWN_RANKS)
     oracle_file: str = ""
     centralities_file: str = ""
@@ -267,7 +268,8 @@ RULES_MAX = 255  # of each: a column of u8 names the one that a URL falls under
 SECTIONS: dict[str, type[Any]] = {part.name: type(part.default) for part in fields(Config) if part.name not in RULES}
 NAMES = [f"{section}.{part.name}" for section, kind in SECTIONS.items() for part in fields(kind)] + [*RULES]
 # Files that some policies read: contract/policy_files.py checks them.
-POLICY_PATHS = [("scheduler", name) for name in ("ranks_file", "oracle_file", "centralities_file", "terms_file")]
+POLICY_FILES = ("ranks_file", "oracle_file", "weights_file", "centralities_file", "terms_file")
+POLICY_PATHS = [("scheduler", name) for name in POLICY_FILES]
 PATHS = [("fetcher", "hosts_file"), *POLICY_PATHS]  # keys that name a file
 
 

@@ -43,7 +43,9 @@ def refuse_copy(path: Path, text: bytes) -> None:
 
 def make_ranks(path: Path, text: bytes, keys: Keys) -> npt.NDArray[Any]:
     """Sorted by key, each once; dtype RANKS."""
-    return sort_ranks(path, text, read_lines(path, text, keys), "URL")
+    return sort_ranks(
+        path, text, ((keys.of(name), rank, number) for name, rank, number in read_lines(path, text)), "URL"
+    )
 
 
 def sort_ranks(path: Path, text: bytes, lines: Iterable[tuple[int, float, int]], what: str) -> npt.NDArray[Any]:
@@ -64,15 +66,15 @@ def sort_ranks(path: Path, text: bytes, lines: Iterable[tuple[int, float, int]],
     return ranks
 
 
-def read_lines(path: Path, text: bytes, keys: Keys) -> Iterator[tuple[int, float, int]]:
-    """(key, rank, number of the line) of each line that counts."""
+def read_lines(path: Path, text: bytes) -> Iterator[tuple[str, float, int]]:
+    """(canonical URL or server, rank, number of the line) of each line that counts."""
     for number, line in enumerate(io.BytesIO(text), 1):
         words = line.split(None, 2)
         if not words or words[0].startswith(b"#"):
             continue
         try:
-            name, rank = words
-            key = key_of(name.decode("ascii"), keys)
+            written, rank = words
+            name = name_of(written.decode("ascii"))
             value = float(rank)
             if not 0 <= value <= LARGEST or b"_" in rank:  # NaN is not within these bounds either
                 raise ValueError(rank)
@@ -81,7 +83,7 @@ def read_lines(path: Path, text: bytes, keys: Keys) -> Iterator[tuple[int, float
                 f"{path}: line {number}: expected a URL or server, a blank and its rank, a number from 0 on, "
                 f"as in 'https://www.example.br/ 0.5'; found {show_line(text, number)}"
             ) from None
-        yield key, value + 0.0, number  # -0 becomes 0, whose bits are the smallest
+        yield name, value + 0.0, number  # -0 becomes 0, whose bits are the smallest
 
 
 def show_line(text: bytes, number: int) -> str:
@@ -89,11 +91,11 @@ def show_line(text: bytes, number: int) -> str:
     return repr(line[:LINE_SHOWN_MAX].decode("utf-8", "replace"))
 
 
-def key_of(name: str, keys: Keys) -> int:
-    """The key of a URL, or of a server, which has neither a path nor a query."""
-    if any(mark in name.partition("://")[2] for mark in "/?#\\"):
-        return keys.of(canonicalise(name))
-    return keys.of(canonicalise(f"{name}/").removesuffix("/"))
+def name_of(text: str) -> str:
+    """The canonical form of a URL, or of a server, which has neither a path nor a query."""
+    if any(mark in text.partition("://")[2] for mark in "/?#\\"):
+        return canonicalise(text)
+    return canonicalise(f"{text}/").removesuffix("/")
 
 
 def read_ranks(path: Path) -> npt.NDArray[Any]:

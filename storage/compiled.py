@@ -9,7 +9,8 @@ A process that forks stages calls load_all() once. Forks that follow neither com
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -79,17 +80,22 @@ class Loop:
 
     def load(self) -> Callable[..., int]:
         if self.machine is None:
-            from numba import njit
-            from numba.extending import register_jitable
-
-            while _parts:
-                register_jitable(**_OPTIONS)(_parts.pop())
-            types = types_of(self._signature)
-            try:
-                self.machine = njit(types, cache=True, **_OPTIONS)(self.function)
-            except Exception:  # unpickling what is damaged may raise anything, and so may a full disk
-                self.machine = self._load_anew(types)
+            with without_scipy():
+                self.machine = self._load()
         return self.machine
+
+    def _load(self) -> Callable[..., int]:
+        from numba import njit
+        from numba.extending import register_jitable
+
+        while _parts:
+            register_jitable(**_OPTIONS)(_parts.pop())
+        types = types_of(self._signature)
+        try:
+            machine: Callable[..., int] = njit(types, cache=True, **_OPTIONS)(self.function)
+        except Exception:  # unpickling what is damaged may raise anything, and so may a full disk
+            machine = self._load_anew(types)
+        return machine
 
     def _load_anew(self, types: tuple[Any, ...]) -> Callable[..., int]:
         """Compiles without what was kept, which is replaced if there is a folder that can be written."""
@@ -101,6 +107,22 @@ class Loop:
         except Exception:
             machine = njit(types, **_OPTIONS)(self.function)
         return machine
+
+
+@contextmanager
+def without_scipy() -> Iterator[None]:
+    """Hides scipy, if it is not imported yet. No loop needs it, and numba would import it wherever it is installed.
+
+    That takes 0.2 s in each process, which runs lscpu besides. A None in sys.modules makes an import fail.
+    """
+    if "scipy" in sys.modules:
+        yield
+        return
+    sys.modules["scipy"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules["scipy"]
 
 
 def types_of(signature: str) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from contract.revisits import NONE, OPTIMAL
 GOALS = (
     Goal("select_s", "seconds to choose a list, the most expensive policy", 2.0, False),
     Goal("us_per_url_features", "us per URL, the most expensive feature", 5.0, False),
+    Goal("us_per_url_qrank", "us per URL, features and rank of the network of neural", 5.0, False),
     Goal("turn_ratio_revisits", "a verifier turn with revisits to one without", 1.15, False),
     Goal("rss_mb", "MB of memory, of the command", 1024.0, False),
 )
@@ -28,6 +29,7 @@ def figures_of(
     return {
         "select_s": max(policies.values()),
         "us_per_url_features": max(features.values()),
+        "us_per_url_qrank": features["qrank"],
         "turn_ratio_revisits": round(turns[OPTIMAL] / turns[NONE], 3),
         "rss_mb": round(rss_mb),
         "command_s": round(command_s, 3),

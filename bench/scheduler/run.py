@@ -37,7 +37,7 @@ FEATURE_URLS = 100_000
 LOOK_EVERY_S = 0.01
 RANKED = 10_000  # lines of the file of ranks
 TERMS = 1_000  # of the file of terms
-WITH_FILES = "0.5*pagerank + 0.5*focused"  # the policies that read files
+WITH_FILES = "0.4*pagerank + 0.3*neural + 0.3*focused"  # the policies that read files
 PRIORITIES = (
     Priority(surt="br,", weight=3.0),
     Priority(pattern=r"/feed|/rss|sitemap", weight=10.0, interval_s=3_600.0),

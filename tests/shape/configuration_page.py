@@ -26,8 +26,8 @@ and from the program, by `.venv/bin/python -m tests.shape.configuration_page`. A
   for one run ([operations](operations.md#the-configuration-of-a-crawl)).
 - Lists on the command line are TOML: `--set 'scope.accept_suffixes=["br"]'`.
 - Rules (`[[priority]]`, `[[budget]]`) stand in a file; `--set` cannot give them.
-- A path (`hosts_file`, `ranks_file`) is relative to the file that holds it; one given by `--set` is relative to the
-  working folder.
+- A path (`hosts_file`, `ranks_file`, `weights_file`) is relative to the file that holds it; one given by `--set` is
+  relative to the working folder.
 """
 ABOUT = {
     "blocks": "Blocks and how they grow ([architecture](../ARCHITECTURE.md)). `first` counts only for a new crawl.",

@@ -22,6 +22,7 @@ from contract.policies import (
     score_with_rules,
 )
 from contract.policies.policy import LARGEST, Candidates, Urls, largest_first, smallest_first
+from contract.qrank.weights import SHIPPED
 from contract.rank_files import make_ranks
 from contract.url import Keys, server_of
 from contract.url_terms import TermTable
@@ -107,7 +108,8 @@ def test_a_score_reads_the_columns_that_its_policy_names_and_no_others(name):
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_features_of_no_url(name):
-    given = urls_of(config_of(name), files={"scheduler.ranks_file": Path("none")})
+    files = {"scheduler.ranks_file": Path("none"), "scheduler.weights_file": SHIPPED}
+    given = urls_of(config_of(name), files=files)
     given.memory["scheduler.ranks_file"] = make_ranks(Path("none"), b"", KEYS)
     given.memory["scheduler.terms_file"] = TermTable([])
     for column in policy_of(given.config).features:
@@ -260,10 +262,10 @@ def test_the_largest_number_comes_first(name, column):
 
 
 def test_what_links_bring_changes_over_time_and_some_of_it_is_handed_on():
-    varying = {"in-links", "opic", "history", "common-crawl", "focused", "random-walk", "fica"}
+    varying = {"in-links", "opic", "neural-graph", "history", "common-crawl", "focused", "random-walk", "fica"}
     assert {name for name, policy in POLICIES.items() if policy.varies} == varying
     handed = {name: list(policy.hands_on) for name, policy in POLICIES.items() if policy.hands_on}
-    assert handed == {"opic": ["cash"], "history": ["inherited"], "fica": ["nearness"]}
+    assert handed == {"opic": ["cash"], "neural-graph": ["inherited"], "history": ["inherited"], "fica": ["nearness"]}
     assert {name for name, policy in POLICIES.items() if policy.is_gated} == {"new-domains"}
 
 
