@@ -39,6 +39,7 @@ REJECTED_EXTENSIONS = in_words("""
     7z aac apk avi bin bmp bz2 css deb dmg eps exe flac flv gif gz ico iso jar jpeg jpg js m4a m4v mov mp3 mp4
     mpeg mpg msi ogg ogv otf png rar rpm svg swf tar tgz tif tiff ttf wav webm webp wma wmv woff woff2 xz zip zst
 """)
+UNKNOWN_RANKS = ("parent", "zero", "drawn", "oracle")  # the rank of a URL that an earlier crawl does not know
 DELAY_SCOPES = ("host", "domain", "address")  # what rests together between two requests
 REVISITS = ("none", "uniform", "proportional", "optimal")  # when collected pages are asked again
 ADDRESS_FAMILIES = ("ipv4", "ipv6")
@@ -78,6 +79,12 @@ class Scheduler:
     slow_share: float = number(0.1, 0, 1)
     ranks_file: str = ""
     weights_file: str = ""
+    unknown_rank: str = choice("parent", *UNKNOWN_RANKS)
+    oracle_file: str = ""
+    centralities_file: str = ""
+    centrality_urls_max: int = number(1_000_000, 1)
+    centrality_urls_min: int = number(100, 1)
+    terms_file: str = ""
     bonus_patterns: tuple[str, ...] = words(r"^https?://[^/]*\.br[:/]")
     penalty_patterns: tuple[str, ...] = words(r"[?&;=]", r"/~", r"[A-Z]{8}", r"\d{5}")
 
@@ -261,7 +268,8 @@ RULES_MAX = 255  # of each: a column of u8 names the one that a URL falls under
 SECTIONS: dict[str, type[Any]] = {part.name: type(part.default) for part in fields(Config) if part.name not in RULES}
 NAMES = [f"{section}.{part.name}" for section, kind in SECTIONS.items() for part in fields(kind)] + [*RULES]
 # Files that some policies read: contract/policy_files.py checks them.
-POLICY_PATHS = [("scheduler", "ranks_file"), ("scheduler", "weights_file")]
+POLICY_FILES = ("ranks_file", "oracle_file", "weights_file", "centralities_file", "terms_file")
+POLICY_PATHS = [("scheduler", name) for name in POLICY_FILES]
 PATHS = [("fetcher", "hosts_file"), *POLICY_PATHS]  # keys that name a file
 
 

@@ -187,6 +187,7 @@ def check_pairs(config: Config, source: str) -> None:
         ("fetcher.transfers_max", "fetcher.connections_max"),
         ("revisit.interval_min_s", "revisit.interval_s"),
         ("revisit.interval_s", "revisit.interval_max_s"),
+        ("scheduler.centrality_urls_min", "scheduler.centrality_urls_max"),
     ]
     for smaller, larger in pairs:
         low, high = lookup(config, smaller), lookup(config, larger)

@@ -9,7 +9,7 @@ checksum of the array: its own copy, which no later change of the text reaches.
 """
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -30,16 +30,27 @@ _READ = np.dtype([("key", "<u8"), ("rank", "<f8"), ("line", "<i8")])
 
 def convert(path: Path, text: bytes, keys: Keys) -> bytes:
     """The file of the array of a text of ranks; BadInput, with the line, where something else stands there."""
-    if text.startswith(COPY_BEGINS):
-        raise BadInput(f"{path}: expected a text of ranks, found the copy of another crawl: name the text itself")
+    refuse_copy(path, text)
     content = io.BytesIO()
     np.save(content, make_ranks(path, text, keys))
     return content.getvalue()
 
 
+def refuse_copy(path: Path, text: bytes) -> None:
+    if text.startswith(COPY_BEGINS):
+        raise BadInput(f"{path}: expected a text, found the copy of another crawl: name the text itself")
+
+
 def make_ranks(path: Path, text: bytes, keys: Keys) -> npt.NDArray[Any]:
     """Sorted by key, each once; dtype RANKS."""
-    read = np.fromiter(((keys.of(name), *rest) for name, *rest in read_lines(path, text)), _READ)
+    return sort_ranks(
+        path, text, ((keys.of(name), rank, number) for name, rank, number in read_lines(path, text)), "URL"
+    )
+
+
+def sort_ranks(path: Path, text: bytes, lines: Iterable[tuple[int, float, int]], what: str) -> npt.NDArray[Any]:
+    """Sorted by key, each once, dtype RANKS, from (key, rank, number of the line); BadInput where two contradict."""
+    read = np.fromiter(lines, _READ)
     read = read[np.argsort(read["key"], kind="stable")]
     is_first = np.ones(len(read), bool)
     is_first[1:] = read["key"][1:] != read["key"][:-1]
@@ -47,7 +58,8 @@ def make_ranks(path: Path, text: bytes, keys: Keys) -> npt.NDArray[Any]:
     if len(contradicts):
         number = int(read["line"][contradicts].min())
         raise BadInput(
-            f"{path}: line {number}: expected each URL once, found {show_line(text, number)} again with another rank"
+            f"{path}: line {number}: expected each {what} once, "
+            f"found {show_line(text, number)} again with another value"
         )
     ranks = np.empty(np.count_nonzero(is_first), RANKS)
     ranks["key"], ranks["rank"] = read["key"][is_first], read["rank"][is_first]

@@ -36,7 +36,8 @@ REPEATS = 3
 FEATURE_URLS = 100_000
 LOOK_EVERY_S = 0.01
 RANKED = 10_000  # lines of the file of ranks
-WITH_FILES = "0.5*pagerank + 0.5*neural"  # the policies that read files
+TERMS = 1_000  # of the file of terms
+WITH_FILES = "0.4*pagerank + 0.3*neural + 0.3*focused"  # the policies that read files
 PRIORITIES = (
     Priority(surt="br,", weight=3.0),
     Priority(pattern=r"/feed|/rss|sitemap", weight=10.0, interval_s=3_600.0),
@@ -87,14 +88,16 @@ def measure(arguments) -> dict:
 
 
 def configure(crawl: CrawlFolder, folder: Path, stream: Stream) -> Config:
-    """Revisits, rules and a file of ranks, so that nothing is spared."""
+    """Revisits, rules and files of ranks and terms, so that nothing is spared."""
     ranks = folder / "ranks.txt"
     servers = stream.texts.servers[:RANKED].to_pylist()
     ranks.write_text("".join(f"{server} {1 / (number + 1)}\n" for number, server in enumerate(servers)))
+    terms = folder / "terms.txt"
+    terms.write_text("".join(f"{number} word{number}\n" for number in range(TERMS)))
     config = Config()
     config = replace(
         config,
-        scheduler=replace(config.scheduler, policy=WITH_FILES, ranks_file=str(ranks), seed=SEED),
+        scheduler=replace(config.scheduler, policy=WITH_FILES, ranks_file=str(ranks), terms_file=str(terms), seed=SEED),
         revisit=replace(config.revisit, policy="optimal"),
         fetcher=replace(config.fetcher, contact="https://example.org/"),
         priority=PRIORITIES,

@@ -15,7 +15,11 @@ import numpy as np
 from contract.config import Config
 from contract.policies import (
     breadth_first,
+    common_crawl,
+    fica,
     fifo,
+    focused,
+    history,
     in_links,
     neural,
     neural_graph,
@@ -23,6 +27,7 @@ from contract.policies import (
     opic,
     pagerank,
     random_order,
+    random_walk,
     response_time,
     rules,
     server_size,
@@ -46,6 +51,11 @@ POLICIES: dict[str, Policy] = {
     "spread": spread.POLICY,
     "neural": neural.POLICY,
     "neural-graph": neural_graph.POLICY,
+    "history": history.POLICY,
+    "common-crawl": common_crawl.POLICY,
+    "focused": focused.POLICY,
+    "random-walk": random_walk.POLICY,
+    "fica": fica.POLICY,
 }
 FEATURES: dict[str, Feature] = {
     feature.name: feature

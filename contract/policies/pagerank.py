@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from contract.config import Config
 from contract.policies.policy import Column, Feature, Policy, PolicyFile, Urls, largest_first
@@ -16,18 +17,28 @@ from contract.rank_files import convert, read_ranks
 FILE_KEY = "scheduler.ranks_file"
 
 
-def look_up(urls: Urls) -> Column:
-    """The rank of the URL itself, or else that of its server, or 0."""
-    ranks = urls.memory.get(FILE_KEY)
-    if ranks is None:
-        ranks = urls.memory[FILE_KEY] = read_ranks(urls.files[FILE_KEY])
-    found = np.zeros(len(urls.key), np.float32)
+def ranks_of(urls: Urls, file_key: str) -> Column:
+    """The crawl's own copy of a file of ranks, read once per turn."""
+    if file_key not in urls.memory:
+        urls.memory[file_key] = read_ranks(urls.files[file_key])
+    ranks: Column = urls.memory[file_key]
+    return ranks
+
+
+def find_ranks(urls: Urls, ranks: Column) -> tuple[Column, npt.NDArray[np.bool_]]:
+    """The rank of each URL itself, or else that of its server, or 0, f32; and whether there is one."""
+    found, is_known = np.zeros(len(urls.key), np.float32), np.zeros(len(urls.key), bool)
     for keys in (urls.server_key, urls.key):
         at = np.searchsorted(ranks["key"], keys)
         there = at < len(ranks)
         there[there] = ranks["key"][at[there]] == keys[there]
         found[there] = ranks["rank"][at[there]]
-    return largest_first(found)
+        is_known |= there
+    return found, is_known
+
+
+def look_up(urls: Urls) -> Column:
+    return largest_first(find_ranks(urls, ranks_of(urls, FILE_KEY))[0])
 
 
 def identify(config: Config, files: Mapping[str, Path]) -> str:

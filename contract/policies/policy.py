@@ -52,7 +52,7 @@ class Feature:
 class Candidates:
     """What a score is computed from: columns of some rows, and of the servers and registered domains of each.
 
-    `now_ms` is the plan's.
+    `now_ms` is the plan's. `seen_s` is the second of the last visit, 0 for a URL that was never visited.
     """
 
     def __init__(
@@ -62,8 +62,10 @@ class Candidates:
         servers: Mapping[str, npt.NDArray[Any]],
         config: Config,
         now_ms: int,
+        seen_s: npt.NDArray[np.uint32] | None = None,
     ):
         self.rows, self.config, self.now_ms = rows, config, now_ms
+        self.seen_s = np.zeros(len(server_index), np.uint32) if seen_s is None else seen_s
         self._server_index, self._servers = server_index, servers
 
     def __len__(self) -> int:
@@ -101,6 +103,8 @@ class PolicyFile:
     default: Path | None = None
 
 
+# (configuration, copies of files, domain keys u64) -> maximum URLs that are kept of each domain; none without a budget.
+DomainUrls = Callable[[Config, Mapping[str, Path], npt.NDArray[np.uint64]], npt.NDArray[np.int64] | None]
 Amount = Callable[[Candidates], npt.NDArray[np.uint64]]
 
 
@@ -118,6 +122,7 @@ class Policy:
     judge_text: Callable[[Mapping[str, Path]], Callable[[str], int]] | None = None
     # (which rows, share of the list): so much of a list is kept for the best of those rows.
     reserve: Callable[[Candidates], tuple[npt.NDArray[np.bool_], float]] | None = None
+    domain_urls: DomainUrls | None = None  # budgets of registered domains
     is_gated: bool = False  # domains are opened page by page, and closed for good (new_domains.py)
     check: Callable[[Config], str] = lambda config: ""  # what is wrong with the configuration, for an error
     files: tuple[PolicyFile, ...] = ()

@@ -108,6 +108,7 @@ class Walk:
             self._servers,
             config,
             self._now_ms,
+            seen[which],
         )
         scores = score_parts(of)
         reserve = policy_of(config).reserve

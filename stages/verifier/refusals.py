@@ -1,11 +1,15 @@
 """New URLs that a rule about their whole server refuses: judged, counted, and kept as rows of UrlsRecusadas."""
 
+from collections.abc import Mapping
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 
 from contract.accumulators import COUNTED_NAMES
 from contract.config import Config
 from contract.generation import Generation
+from contract.policies import policy_of
 from contract.policies.rules import BUDGET
 from contract.surt import parse_surt
 from contract.tables import REFUSED_ROWS
@@ -29,6 +33,7 @@ class Refusals:
         self._prefixes = prefix_table.from_table(prefixes)
         self._seed = seed
         self._known_of_rule = known_of_rule  # URLs under each number of a rule of [[budget]], those granted included
+        self._domain_urls: np.ndarray | None = None  # by index of the server: maximum URLs of its domain, by the policy
         self._no_servers = np.empty(0, np.uint64)  # keys of the servers that are refused, rising
         self._no_server_codes = np.empty(0, np.uint8)
         self._rows: list[pa.Table] = [REFUSED_ROWS.empty_table()]
@@ -55,6 +60,11 @@ class Refusals:
 
     def move_servers(self, index_of_old: np.ndarray) -> None:
         self._prefixes = prefix_table.move_servers(self._prefixes, index_of_old)
+
+    def limit_domains(self, config: Config, files: Mapping[str, Path], domain_keys: np.ndarray) -> None:
+        """Takes the policy's budgets of the domains of all servers, whose keys are given by index of the server."""
+        budget = policy_of(config).domain_urls
+        self._domain_urls = budget(config, files, domain_keys) if budget else None
 
     def judge(
         self,
@@ -101,6 +111,7 @@ class Refusals:
             self._seed,
             answered,
             self._known_of_rule,
+            self._domain_urls,
         )
         granted, refused = np.flatnonzero(codes == GRANTED), np.flatnonzero(codes)
         if len(refused):

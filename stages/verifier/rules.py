@@ -35,6 +35,7 @@ GRANTED, SERVER_BUDGET, DOMAIN_BUDGET, PATH_PREFIX, QUERY_PATHS, DOMAIN_SERVERS,
 )
 # /artigos has the pages of many years in /artigos/2020 and its like; a trap that branches exceeds this all the same.
 TREE_TIMES = 8
+UNLIMITED = 1 << 53
 
 
 @dataclass(frozen=True)
@@ -71,12 +72,14 @@ def judge_new(
     seed: int,
     granted_anyway: np.ndarray | None = None,
     known_of_rule: np.ndarray | None = None,
+    domain_urls: np.ndarray | None = None,
 ) -> tuple[np.ndarray, Prefixes]:
     """The code of the rule that refuses each row, u8, and the table with what was granted.
 
     known_of_server: integers, URLs known of each server before these rows. domain_of_server: integers, equal for
     servers of one domain. granted_anyway: bool, rows that no rule refuses, but that count. known_of_rule: integers,
-    URLs known under each number of a rule of [[budget]] before these rows.
+    URLs known under each number of a rule of [[budget]] before these rows. domain_urls: i64, for each server the
+    maximum URLs of its domain by the policy; domain_max_urls holds besides.
     """
     codes = np.zeros(len(rows.key), np.uint8)
     if not len(codes):
@@ -87,8 +90,10 @@ def judge_new(
         counted = judge_prefixes(codes, rows, known, table, limits, seed)
     if limits.server_max_urls:
         judge_server_budget(codes, rows, known, limits.server_max_urls)
-    if limits.domain_max_urls:
-        judge_domain_budget(codes, rows, known, domain_of_server, limits.domain_max_urls)
+    if limits.domain_max_urls or domain_urls is not None:
+        most = np.full(len(known), limits.domain_max_urls or UNLIMITED)
+        most = most if domain_urls is None else np.minimum(most, domain_urls)
+        judge_domain_budget(codes, rows, known, domain_of_server, most)
     if limits.rule_max_urls and rows.budget is not None and known_of_rule is not None:
         judge_rule_budgets(codes, rows, rows.budget, known_of_rule, limits.rule_max_urls)
     if granted_anyway is not None:
@@ -145,9 +150,10 @@ def judge_server_budget(codes: np.ndarray, rows: NewRows, known: np.ndarray, mos
 
 
 def judge_domain_budget(
-    codes: np.ndarray, rows: NewRows, known: np.ndarray, domain_of_server: np.ndarray, most: int
+    codes: np.ndarray, rows: NewRows, known: np.ndarray, domain_of_server: np.ndarray, most_of_server: np.ndarray
 ) -> None:
-    _, domain = np.unique(domain_of_server, return_inverse=True)
+    _, first, domain = np.unique(domain_of_server, return_index=True, return_inverse=True)
+    most = most_of_server[first]
     known_of_domain = np.bincount(domain, weights=known).astype(np.int64)  # sums in float64 are exact up to 2^53
     arrivals = np.bincount(domain, weights=np.bincount(rows.server, minlength=len(known)))
     if (known_of_domain + arrivals <= most).all():

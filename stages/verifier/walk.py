@@ -141,10 +141,12 @@ class Walk:
         new_robots, changed_robots = self._take_observed(servers)
         judge(servers.columns, self._plan.now_ms, self._plan.config)
         config = self._plan.config
+        files = verify_files(self._crawl, config)
+        self.refusals.limit_domains(config, files, servers["domain_key"])
         block = Block(
             cycle=self._plan.cycle,
             config=config,
-            files=verify_files(self._crawl, config),
+            files=files,
             memory={KNOWN: (servers["domain_key"], servers.known.copy())},  # as it was before the turn
             parent=self._parent,
             preparation=self._preparation,

@@ -21,7 +21,13 @@ from tests.sampling import sampling
 SERVERS = 12
 GATED = sorted(name for name, policy in POLICIES.items() if policy.is_gated)
 OTHERS = sorted(set(POLICIES) - set(GATED))
-KEYS = ("fetcher.delay_s=0.005", "scheduler.list_max_urls=60", "verifier.prescheduled_max=20", "blocks.first=2")
+KEYS = (
+    "fetcher.delay_s=0.005",
+    "scheduler.list_max_urls=60",
+    "verifier.prescheduled_max=20",
+    "blocks.first=2",
+    "scheduler.centrality_urls_min=5000",
+)
 REDIRECTS = range(300, 400)
 MOMENT_MAX_S = 0.3  # after a second cycle was seen
 
@@ -31,19 +37,26 @@ def make(tmp_path, synthetic_web):
     def make(policy: str) -> Struck:
         state, port = synthetic_web(WEB_SEED, SERVERS)
         keys = (*KEYS, f"scheduler.policy={policy}")
-        if policy == "pagerank":
-            keys = (*keys, f"scheduler.ranks_file={write_ranks(tmp_path / 'ranks', port)}")
+        for name in {file.key for file in POLICIES[policy].files} & FILES.keys():
+            (tmp_path / name).write_text("\n".join(FILES[name](port)) + "\n")
+            keys = (*keys, f"{name}={tmp_path / name}")
         return Struck(tmp_path, state, port, blocks=2, servers=SERVERS, more_keys=keys)
 
     return make
 
 
-def write_ranks(path: Path, port: int) -> Path:
+def make_ranks(port: int) -> list[str]:
     """Ranks of servers; a third of them has none."""
     chance = random.Random(sampling.seed)
-    lines = [f"http://s{number}.test:{port} {chance.random()}" for number in range(SERVERS) if number % 3]
-    path.write_text("\n".join(lines) + "\n")
-    return path
+    return [f"http://s{number}.test:{port} {chance.random()}" for number in range(SERVERS) if number % 3]
+
+
+# What the files of policies hold; others than these are not given. No budget of a domain refuses anything here.
+FILES = {
+    "scheduler.ranks_file": make_ranks,
+    "scheduler.terms_file": lambda port: ["blog", "água", "новости", "plain text"],
+    "scheduler.centralities_file": lambda port: [f"s{number}.test {number}" for number in range(SERVERS)],
+}
 
 
 def kill_once(crawl: Struck, chance: random.Random) -> int:

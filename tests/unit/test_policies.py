@@ -25,6 +25,7 @@ from contract.policies.policy import LARGEST, Candidates, Urls, largest_first, s
 from contract.qrank.weights import SHIPPED
 from contract.rank_files import make_ranks
 from contract.url import Keys, server_of
+from contract.url_terms import TermTable
 
 KEYS = Keys(17)
 SERVERS = ("mean_ms", "requests", "waiting", "mentions", "domain_key")
@@ -110,6 +111,7 @@ def test_features_of_no_url(name):
     files = {"scheduler.ranks_file": Path("none"), "scheduler.weights_file": SHIPPED}
     given = urls_of(config_of(name), files=files)
     given.memory["scheduler.ranks_file"] = make_ranks(Path("none"), b"", KEYS)
+    given.memory["scheduler.terms_file"] = TermTable([])
     for column in policy_of(given.config).features:
         assert feature(column.name, given) == []
 
@@ -259,12 +261,11 @@ def test_the_largest_number_comes_first(name, column):
     assert order_of(candidates(config_of(name), **{column: [0, 3, 1, most, 2, most // 2]})) == [3, 5, 1, 4, 2, 0]
 
 
-def test_what_links_bring_changes_over_time_and_who_hands_it_on():
-    assert {name for name, policy in POLICIES.items() if policy.varies} == {"in-links", "opic", "neural-graph"}
-    assert {name: list(policy.hands_on) for name, policy in POLICIES.items() if policy.hands_on} == {
-        "opic": ["cash"],
-        "neural-graph": ["inherited"],
-    }
+def test_what_links_bring_changes_over_time_and_some_of_it_is_handed_on():
+    varying = {"in-links", "opic", "neural-graph", "history", "common-crawl", "focused", "random-walk", "fica"}
+    assert {name for name, policy in POLICIES.items() if policy.varies} == varying
+    handed = {name: list(policy.hands_on) for name, policy in POLICIES.items() if policy.hands_on}
+    assert handed == {"opic": ["cash"], "neural-graph": ["inherited"], "history": ["inherited"], "fica": ["nearness"]}
     assert {name for name, policy in POLICIES.items() if policy.is_gated} == {"new-domains"}
 
 

@@ -102,7 +102,7 @@ def test_a_url_twice():
     text = b"".join(b"http://a.br/%d 1\n" % number for number in range(50))
     with pytest.raises(BadInput) as caught:
         make_ranks(FILE, text + b"http://a.br/7 2\nhttp://a.br/3 2\n", KEYS)
-    assert "line 51: expected each URL once, found 'http://a.br/7 2' again with another rank" in str(caught.value)
+    assert "line 51: expected each URL once, found 'http://a.br/7 2' again with another value" in str(caught.value)
 
 
 def test_minus_zero_is_zero():
