@@ -22,6 +22,8 @@ from tests.small_crawl import Page, SmallCrawl
 HOSTS = [f"http://www.h{number}.test" for number in range(6)]
 PAGES = [f"{host}/{path}" for host in HOSTS for path in ("", "a", "a/b", "a/b/c?x=1", "news/2", "image.gif")]
 PATHS = [f"/p{number}" for number in range(40)]
+# What files of policies hold; others are not given.
+FILES = {"scheduler.ranks_file": f"{HOSTS[1]}/a 0.5\n{HOSTS[0]} 0.25\n", "scheduler.terms_file": "news\n"}
 SHORTEST = Config(verifier=Verifier(prescheduled_max=3, prescheduled_refill=2))
 
 
@@ -32,6 +34,7 @@ def with_policy(policy: str, config: Config = SHORTEST, **more) -> Config:
 def make(folder: Path, config: Config = SHORTEST) -> SmallCrawl:
     """A block with some hundred URLs: one host has many more than may be prescheduled."""
     crawl = SmallCrawl(folder, 1, config)
+    crawl.config = adopt(crawl.crawl, config)
     crawl.seed([f"{host}/" for host in HOSTS])
     crawl.absorb_all()
     turn(crawl, [*PAGES, *(HOSTS[0] + path for path in PATHS)])
@@ -78,27 +81,26 @@ def test_generations_say_what_they_are_prepared_for(before):
     assert "prepared" not in before.copy(before.crawl.path.with_name("again")).absorb(0)
 
 
-NEED_NO_FILE = [name for name, policy in POLICIES.items() if all(file.default for file in policy.files)]
-
-
-@pytest.mark.parametrize("policy", [name for name in NEED_NO_FILE if name != "shortest-path"])
+@pytest.mark.parametrize("policy", [name for name in POLICIES if name not in ("shortest-path", "pagerank")])
 def test_a_change_of_policy_and_back(before, tmp_path, policy):
     """The turn computes what a crawl under that policy would have; back, all is as before."""
-    crawl = before.copy(tmp_path / "crawl")
-    crawl.config = adopt(crawl.crawl, with_policy(policy))
+    crawl, given = before.copy(tmp_path / "crawl"), with_policy(policy)
+    for section, _, name in (file.key.partition(".") for file in POLICIES[policy].files if file.key in FILES):
+        (tmp_path / name).write_text(FILES[f"{section}.{name}"])
+        given = with_policy(policy, given, **{name: str(tmp_path / name)})
+    crawl.config = adopt(crawl.crawl, given)
     report = crawl.absorb(0)
     needed = sorted(feature.name for feature in POLICIES[policy].features)
-    assert report["prepared"] == {"features": needed, "judged_again": 0, "refused_again": 0, "waiting_again": 0}
+    missing = [name for name in needed if name != "levels"]  # which shortest-path needs too
+    assert report["prepared"] == {"features": missing, "judged_again": 0, "refused_again": 0, "waiting_again": 0}
     assert prepared(crawl) == describe(crawl.config, files_of(crawl.crawl.path, crawl.config))
     for url, values in features(crawl).items():
         assert [name for name, value in values.items() if value] in ([], needed), url
-    # Some depend on when a URL came, or close domains. Files belong to one crawl folder.
-    if policy not in ("fifo", "spread", "new-domains") and not POLICIES[policy].files:
-        other = make(tmp_path / "other", crawl.config)
-        assert features(crawl) == features(other)
+    if policy not in ("fifo", "spread", "new-domains"):  # they depend on when a URL came, or close domains
+        assert features(crawl) == features(make(tmp_path / "other", given))
     crawl.config = SHORTEST
     report = crawl.absorb(0)
-    assert report["prepared"]["features"] == ["levels"]
+    assert report["prepared"]["features"] == ([] if "levels" in needed else ["levels"])
     assert crawl.rows() == before.rows()
     assert "prepared" not in crawl.absorb(0)
 
