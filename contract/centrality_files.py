@@ -47,8 +47,8 @@ def make_positions(path: Path, text: bytes, keys: Keys) -> npt.NDArray[Any]:
 def read_lines(path: Path, text: bytes, keys: Keys) -> Iterator[tuple[int, float, int]]:
     """(domain key, centrality, number of the line) of each line that counts.
 
-    Common Crawl may have made its table by another suffix list: there names that are no registered domains by ours are
-    left out.
+    Common Crawl may have made its table by another suffix list, and has names of any kind: there names that are no
+    registered domains for us are left out.
     """
     name_at, value_at, width, is_reversed = 0, 1, 2, False
     for number, line in enumerate(io.BytesIO(text), 1):
@@ -61,22 +61,27 @@ def read_lines(path: Path, text: bytes, keys: Keys) -> Iterator[tuple[int, float
         try:
             if len(words) != width:
                 raise ValueError(line)
-            name = words[name_at].decode("utf-8")
-            host = host_named(".".join(reversed(name.split("."))) if is_reversed else name)
-            value = float(words[value_at])
-            if not 0 <= value <= LARGEST or b"_" in words[value_at]:  # NaN is not within these bounds either
+            name, value = words[name_at].decode("utf-8"), float(words[value_at])
+            domain = domain_of(".".join(reversed(name.split("."))) if is_reversed else name, keys)
+            if not 0 <= value <= LARGEST or b"_" in words[value_at] or not (domain or is_reversed):  # NaN is not within
                 raise ValueError(line)
-            is_registered = keys.domain(host) == host
-            if not is_registered and not is_reversed:
-                raise ValueError(line)
-        except (NotCanonical, ValueError):  # also: not two words, no UTF-8, not a number
+        except ValueError:  # also: no UTF-8, not a number
             expected = "as many columns as the first line names" if is_reversed else "as in 'example.br 15200000.5'"
             raise BadInput(
                 f"{path}: line {number}: expected a registered domain and its harmonic centrality, a number from 0 on, "
                 f"{expected}; found {show_line(text, number)}"
             ) from None
-        if is_registered:
-            yield keys.of(host), value + 0.0, number
+        if domain:
+            yield keys.of(domain), value + 0.0, number
+
+
+def domain_of(name: str, keys: Keys) -> str:
+    """The registered domain that a person means, or nothing."""
+    try:
+        host = host_named(name)
+    except NotCanonical:
+        return ""
+    return host if keys.domain(host) == host else ""
 
 
 def read_positions(path: Path) -> npt.NDArray[Any]:
