@@ -69,7 +69,8 @@ def test_a_table_of_common_crawl_is_read_as_it_is():
     """Names from the end, by columns of the first line; what is no registered domain by our list is left out."""
     text = (
         "#harmonicc_pos\t#harmonicc_val\t#pr_pos\t#pr_val\t#host_rev\t#n_hosts\n"
-        "1\t2.5E7\t2\t0.01\tcom.facebook\t3000\n9\t1\t9\t1\tcom.a<b\t1\n2\t2.4E7\t1\t0.02\tbr.com.uol\t9\n3\t1.0E7\t3\t0.1\tbr.com.uol.www\t1\n"
+        "1\t2.5E7\t2\t0.01\tcom.facebook\t3000\n9\t1\t9\t1\tcom.a<b\t1\n"
+        "2\t2.4E7\t1\t0.02\tbr.com.uol\t9\n3\t1.0E7\t3\t0.1\tbr.com.uol.www\t1\n"
     )
     assert positions_of(text) == {KEYS.of("facebook.com"): 1, KEYS.of("uol.com.br"): 2}
 
