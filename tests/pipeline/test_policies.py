@@ -10,7 +10,7 @@ from contract import names
 from contract.crawl_folder import open_folder
 from contract.generation import open_generation
 from contract.log import replay
-from contract.policies import POLICIES
+from contract.policies import POLICIES, parts_of_text
 from contract.tables import METADATA
 from storage.tables import column, read_table
 from supervise.seed import leave
@@ -20,7 +20,7 @@ from tests.sampling import sampling
 
 SERVERS = 12
 GATED = sorted(name for name, policy in POLICIES.items() if policy.is_gated)
-OTHERS = sorted(set(POLICIES) - set(GATED))
+OTHERS = [*sorted(set(POLICIES) - set(GATED)), "0.5*focused + 0.5*opic"]
 KEYS = (
     "fetcher.delay_s=0.005",
     "scheduler.list_max_urls=60",
@@ -37,7 +37,7 @@ def make(tmp_path, synthetic_web):
     def make(policy: str) -> Struck:
         state, port = synthetic_web(WEB_SEED, SERVERS)
         keys = (*KEYS, f"scheduler.policy={policy}")
-        for name in {file.key for file in POLICIES[policy].files} & FILES.keys():
+        for name in {file.key for part in parts_of_text(policy) for file in part.policy.files} & FILES.keys():
             (tmp_path / name).write_text("\n".join(FILES[name](port)) + "\n")
             keys = (*keys, f"{name}={tmp_path / name}")
         return Struck(tmp_path, state, port, blocks=2, servers=SERVERS, more_keys=keys)
