@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from contract.config import in_words
 from study.graphs import Graph, Rows, join_links
 
 PAGES_PER_HOST = 100
@@ -28,7 +29,7 @@ SHARED_DOMAIN_SHARE = 0.2  # of hosts
 NOISE = 0.5
 SEEDS = 10
 LEVELS_MAX = 4  # path segments before the last one
-WORDS = """
+WORDS = in_words("""
     about area art bank board book bridge camp case city class coast code course data day door earth east event face
     farm field film fire forest game garden gold group guide hall hand harbor health hill history home house idea
     island job kitchen lake language law letter life light line list market media money moon museum music news night
@@ -36,7 +37,7 @@ WORDS = """
     road rock room school science sea season service shop side snow song south space sport star station stone story
     street summer sun table team text time tour town trade train tree valley view village voice wall water week west
     wind winter wood word work world year
-""".split()
+""")
 SUFFIXES = ("com", "org", "net", "com.br", "it", "ru", "de")
 
 Floats = npt.NDArray[np.float64]

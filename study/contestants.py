@@ -1,0 +1,106 @@
+"""The orders that a study compares: any policy or mix, and `omniscient`, which knows the true ranks.
+
+Policies that read a file of ranks get those of an earlier crawl: the true ranks of a random half of the pages. The
+policy of `omniscient` is `pagerank`, with the ranks of all pages.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+
+from contract.config import Config, lookup
+from contract.errors import BadConfiguration
+from contract.policies import POLICIES, parts_of, policy_of
+from contract.policies.mix import BadMix
+from contract.policies.policy import PolicyFile
+from contract.rank_files import RANKS
+from contract.url import Keys
+from study.collection import Collection
+from study.graphs import Rows
+
+OMNISCIENT, RANDOM = "omniscient", "random"
+RANKS_KEY = "scheduler.ranks_file"
+EARLIER_SHARE = 0.5  # of the pages, which the earlier crawl knew
+# What these order by is in URLs or in servers, which a graph without URLs does not have.
+NEEDS_URLS = frozenset(
+    ("shortest-path", "server-size", "response-time", "new-domains", "spread", "neural", "neural-graph")
+)
+LEFT_OUT = {
+    "focused": "it orders by a topic, not by rank",
+    "common-crawl": "it orders visits of known pages of a running crawl",
+}
+
+
+@dataclass(frozen=True)
+class Contestant:
+    name: str
+    config: Config
+    files: Mapping[str, Path]
+
+
+def check_names(names: list[str], config: Config) -> None:
+    """BadConfiguration for a name that is neither a policy nor a mix nor omniscient."""
+    for name in names:
+        try:
+            if name != OMNISCIENT:
+                parts_of(with_policy(config, name))
+        except BadMix as error:
+            raise BadConfiguration(f"--policies: {error}, or {OMNISCIENT}") from None
+
+
+def default_names() -> list[str]:
+    return [OMNISCIENT, *(name for name in POLICIES if name not in LEFT_OUT and name != "pagerank")]
+
+
+def with_policy(config: Config, name: str) -> Config:
+    return replace(config, scheduler=replace(config.scheduler, policy="pagerank" if name == OMNISCIENT else name))
+
+
+def enter(name: str, collection: Collection, config: Config, folder: Path, seed: int) -> Contestant | None:
+    """With its files, made in the folder; None where it needs URLs and there are none."""
+    config = with_policy(config, name)
+    if not collection.has_urls and any(part.name in NEEDS_URLS for part in parts_of(config)):
+        return None
+    files = {}
+    for file in policy_of(config).files:
+        given = lookup(config, file.key)
+        if file.key == RANKS_KEY and not given:
+            files[file.key] = write_ranks(collection, choose_known(name, len(collection), seed), folder)
+        elif path := Path(given) if given else file.default:
+            files[file.key] = convert(file, path, collection.keys or Keys(seed), folder)
+    for key, path in files.items():
+        section, _, field = key.partition(".")
+        config = replace(config, **{section: replace(getattr(config, section), **{field: str(path)})})
+    config = replace(config, scheduler=replace(config.scheduler, seed=seed))
+    if problem := policy_of(config).check(config):
+        raise BadConfiguration(f"--policies: {name}: {problem}; give it with --set, or name other policies")
+    return Contestant(name, config, files)
+
+
+def choose_known(name: str, pages: int, seed: int) -> Rows:
+    if name == OMNISCIENT:
+        return np.arange(pages)
+    return np.flatnonzero(np.random.Generator(np.random.PCG64(seed)).random(pages) < EARLIER_SHARE)
+
+
+def write_ranks(collection: Collection, rows: Rows, folder: Path) -> Path:
+    """The copy of a file of ranks, as contract/rank_files.py makes it of a text: the rank of each of these pages."""
+    ranks = np.empty(len(rows), RANKS)
+    ranks["key"], ranks["rank"] = collection.key[rows], collection.ranks[rows] * len(collection)
+    ranks.sort(order="key")
+    path = folder / f"ranks-{len(rows)}-{blake2b(ranks.tobytes(), digest_size=8).hexdigest()}.npy"
+    np.save(path, ranks)
+    return path
+
+
+def convert(file: PolicyFile, path: Path, keys: Keys, folder: Path) -> Path:
+    try:
+        content = file.convert(path, path.read_bytes(), keys)
+    except OSError as error:
+        raise BadConfiguration(f"{file.key}: expected a file, found {path} ({error.strerror})") from None
+    copy = folder / f"{blake2b(content, digest_size=16).hexdigest()}{file.suffix}"
+    copy.write_bytes(content)
+    return copy

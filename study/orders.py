@@ -1,0 +1,136 @@
+"""bin/simulate order: every order over the same collections, in one heap and in blocks; its table and figure."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from contract.config import Config
+from study.collection import Collection, collect
+from study.contestants import enter
+from study.figures import Line, Panel, draw
+from study.graphs import Graph, Rows
+from study.measures import Course, Mean, course_of, levels_of, mean_of, tau_of
+from study.pagerank import pagerank
+from study.simulation import Simulation
+from study.synthetic import SEEDS, make_web
+from study.tables import markdown
+
+HEAP, BLOCKS = "heap", "blocks"
+SHOWN_POINTS = (1, 5, 10, 25)  # parts of 25, of a table
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where collections come from: a graph that is given, or one of so many pages made from each seed."""
+
+    pages: int
+    graph: Graph | None = None
+
+    def collections(self, runs: int, show: Progress) -> Iterator[tuple[int, Collection, Rows]]:
+        """(seed, collection, seeds of the crawl) of each run."""
+        ranks = None if self.graph is None else pagerank(self.graph)
+        for seed in range(1, runs + 1):
+            show(f"seed {seed} of {runs}: the collection")
+            graph = make_web(self.pages, seed) if self.graph is None else self.graph
+            graph = graph if len(graph.seeds) else replace(graph, seeds=draw_seeds(graph, seed))
+            collection = collect(graph, pagerank(graph) if ranks is None else ranks, seed)
+            yield seed, collection, collection.graph.seeds
+
+
+def draw_seeds(graph: Graph, seed: int) -> Rows:
+    """Some pages that have links."""
+    random = np.random.Generator(np.random.PCG64(seed))
+    linked = np.flatnonzero(graph.degrees)
+    return np.sort(random.choice(linked, min(SEEDS, len(linked)), replace=False))
+
+
+@dataclass(frozen=True)
+class Trial:
+    course: Course
+    tau: float
+    cycles: int
+
+
+Trials = Mapping[tuple[str, str], list[Trial]]  # by order and by HEAP or BLOCKS
+
+
+def run_trials(
+    source: Source, names: Sequence[str], config: Config, runs: int, fetch: int, blocks: int, folder: Path,
+    show: Progress,
+) -> Trials:  # fmt: skip
+    """Every order on every collection; no trial of an order that needs URLs where there are none."""
+    trials: dict[tuple[str, str], list[Trial]] = {(name, mode): [] for name in names for mode in (HEAP, BLOCKS)}
+    for seed, collection, seeds in source.collections(runs, show):
+        levels = levels_of(collection.ranks)
+        for name in names:
+            contestant = enter(name, collection, config, folder, seed)
+            for mode, count in ((HEAP, 0), (BLOCKS, blocks)):
+                if contestant is None or mode == BLOCKS and not blocks:
+                    continue
+                show(f"seed {seed} of {runs}: {name}, {mode}")
+                lists = Simulation(collection, seeds, contestant.config, count, contestant.files).run(fetch)
+                rows = np.concatenate([np.empty(0, np.int64), *lists])
+                course = course_of(collection, levels, rows, fetch)
+                trials[name, mode].append(Trial(course, tau_of(collection, rows), len(lists)))
+    return trials
+
+
+def at_end(trial: Trial, values: np.ndarray) -> float:
+    return float(values[trial.course.end]) if trial.course.end >= 0 else np.nan
+
+
+def table(trials: Trials, names: Sequence[str]) -> str:
+    """By share of PageRank in one heap, the best first; orders that could not run last."""
+    rows = {}
+    for name in names:
+        cells, key = [], -1.0
+        for mode in (HEAP, BLOCKS):
+            found = trials[name, mode]
+            if not found:
+                cells += ["–"] * 4
+                continue
+            share = mean_of([at_end(trial, trial.course.share) for trial in found])
+            fetched = mean_of([float(trial.course.fetched[trial.course.end]) for trial in found])
+            cells += [
+                f"{fetched.value:,.0f}",
+                f"{mean_of([at_end(trial, trial.course.level) for trial in found]):.3f}",
+                f"{Mean(share.value * 100, share.half * 100):.1f}",
+                f"{mean_of([trial.tau for trial in found]):.2f}",
+            ]
+            key = float(share.value) if mode == HEAP else key
+        rows[name] = (key, cells)
+    headings = ["order", *(f"{mode}: {what}" for mode in (HEAP, BLOCKS) for what in WHAT)]
+    ordered = sorted(rows.items(), key=lambda row: -row[1][0])
+    return markdown(headings, [[f"`{name}`", *cells] for name, (_, cells) in ordered])
+
+
+WHAT = ("pages", "mean level", "% of PageRank", "tau")
+
+
+def course_table(trials: Trials, names: Sequence[str]) -> str:
+    """The numbers of the figure: the mean level in one heap after some parts of the pages."""
+    fetched = next(found[0].course.fetched for found in trials.values() if found)
+    points = [point - 1 for point in SHOWN_POINTS if point <= len(fetched)]
+    lines = []
+    for name in names:
+        if found := trials[name, HEAP]:
+            mean = mean_of([trial.course.level for trial in found])
+            lines.append([f"`{name}`", *(f"{Mean(mean.value[at], mean.half[at]):.2f}" for at in points)])
+    return markdown(["order", *(f"{fetched[at]:,} pages" for at in points)], lines)
+
+
+def figure(trials: Trials, names: Sequence[str], path: Path, title: str) -> None:
+    panels = []
+    for label, values in (("mean level of fetched pages", "level"), ("share of total PageRank", "share")):
+        for mode in (HEAP, BLOCKS):
+            lines = []
+            for name in names:
+                if found := trials[name, mode]:
+                    mean = mean_of([getattr(trial.course, values) for trial in found])
+                    lines.append(Line(name, found[0].course.fetched, mean.value, mean.half))
+            panels.append(Panel(f"{label}, {mode}", "pages fetched", label, lines))
+    draw(path, title, panels, columns=2)
