@@ -55,6 +55,11 @@ def default_names() -> list[str]:
     return [OMNISCIENT, *(name for name in POLICIES if name not in LEFT_OUT and name != "pagerank")]
 
 
+def parts_named(names: list[str], config: Config) -> set[str]:
+    """The policies of which these orders consist."""
+    return {part.name for name in names for part in parts_of(with_policy(config, name))}
+
+
 def with_policy(config: Config, name: str) -> Config:
     return replace(config, scheduler=replace(config.scheduler, policy="pagerank" if name == OMNISCIENT else name))
 

@@ -72,7 +72,8 @@ def run_trials(
                 if contestant is None or mode == BLOCKS and not blocks:
                     continue
                 show(f"seed {seed} of {runs}: {name}, {mode}")
-                lists = Simulation(collection, seeds, contestant.config, count, contestant.files).run(fetch)
+                simulation = Simulation(collection, seeds, contestant.config, count, contestant.files)
+                lists = list(simulation.lists(fetch))
                 rows = np.concatenate([np.empty(0, np.int64), *lists])
                 course = course_of(collection, levels, rows, fetch)
                 trials[name, mode].append(Trial(course, tau_of(collection, rows), len(lists)))

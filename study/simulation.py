@@ -12,7 +12,7 @@ With one block and no prescheduling this is the whole collection in one heap: ev
 Invariant: `state` is UNKNOWN until a link to the page, or a seed, was absorbed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -88,16 +88,15 @@ class Simulation:
         self._blocks = [make_block(collection, *bounds) for bounds in zip(edges, edges[1:])]
         reads = {*columns_read(config), *self._policy.hands_on, "mentions"}
         self._gifts = [one for one in ACCUMULATORS if one.name in reads]
-        self._columns: dict[str, Column] = {
+        self.columns: dict[str, Column] = {
             name: np.zeros(len(collection), dtype) for name, dtype in COLUMNS.items() if name in reads | {"depth"}
         } | {"key": collection.key}
         self.state = np.full(len(collection), UNKNOWN, np.uint8)
         brought = {one.name: np.full(len(seeds), one.of_seed, np.uint64) for one in self._gifts}
         self._send(Gifts(seeds, np.zeros(len(seeds), np.uint8), brought))
 
-    def run(self, pages: int) -> list[Rows]:
-        """Lists of cycles in their order, until so many pages were fetched or none is left to fetch."""
-        lists: list[Rows] = []
+    def lists(self, pages: int) -> Iterator[Rows]:
+        """The rows of each cycle that fetched any, until so many pages were fetched or none is left to fetch."""
         left, idle = pages, 0
         while left > 0 and idle < len(self._blocks):
             block = self._blocks[self.cycles % len(self._blocks)]
@@ -106,8 +105,7 @@ class Simulation:
             if len(listed):
                 idle = 0
                 left -= len(listed)
-                lists.append(listed)
-        return lists
+                yield listed
 
     def cycle(self, block: Block) -> Rows:
         """The rows that were fetched."""
@@ -125,7 +123,7 @@ class Simulation:
         return BEGAN_MS + self.cycles * self._cycle_ms
 
     def _candidates(self, block: Block, rows: Rows) -> Candidates:
-        columns = {name: values[rows] for name, values in self._columns.items()}
+        columns = {name: values[rows] for name, values in self.columns.items()}
         server = block.server[rows - block.first]
         return Candidates(columns, server, block.servers.columns, self._config, self._now_ms)
 
@@ -172,10 +170,10 @@ class Simulation:
             shares=shares,
         )
         given = gifts(links)
-        depth = np.minimum(self._columns["depth"][rows].astype(np.int64) + 1, DEPTH_MAX).astype(np.uint8)
+        depth = np.minimum(self.columns["depth"][rows].astype(np.int64) + 1, DEPTH_MAX).astype(np.uint8)
         self._send(Gifts(targets.astype(np.int64), depth[index], {one.name: given[one.name] for one in self._gifts}))
         for name in set(SHARED_NAMES) & set(amounts):
-            self._columns[name][rows] -= shares[name] * degrees.astype(np.uint64)  # the remainder stays
+            self.columns[name][rows] -= shares[name] * degrees.astype(np.uint64)  # the remainder stays
         self.state[rows] = COLLECTED_STATE
         columns, server = block.servers.columns, block.server[rows - block.first]
         columns["requests"] += np.bincount(server, minlength=len(columns["requests"])).astype(np.uint32)
@@ -199,11 +197,11 @@ class Simulation:
         known = rows[order][starts]
         is_new = self.state[known] == UNKNOWN
         depth = np.minimum.reduceat(np.concatenate([part.depth for part in parts])[order], starts)
-        column = self._columns["depth"]
+        column = self.columns["depth"]
         column[known] = np.where(is_new, depth, np.minimum(column[known], depth))
         for one in self._gifts:
             values = np.concatenate([part.brought[one.name] for part in parts])[order]
-            self._columns[one.name][known] = one.join(self._columns[one.name][known], one.combine(values, starts))
+            self.columns[one.name][known] = one.join(self.columns[one.name][known], one.combine(values, starts))
         self._take_features(block, known[is_new])
         self.state[known[is_new]] = WAITING
 
@@ -223,7 +221,7 @@ class Simulation:
             {KNOWN: (block.servers["domain_key"], known)},
         )
         for feature in features:
-            self._columns[feature.name][rows] = feature.compute(urls)
+            self.columns[feature.name][rows] = feature.compute(urls)
 
     def _close(self, block: Block, listed: Rows) -> None:
         """Closes domains of a policy that is gated, of which a list has one page each (stages/verifier/closing.py)."""
@@ -250,14 +248,14 @@ class Simulation:
         servers.count(block.server[known], state[known])
         for name, states in COUNTED.items():
             servers.columns[name] = servers.states[:, list(states)].sum(axis=1).astype(np.uint32)
-        mentions = np.bincount(block.server[known], self._columns["mentions"][block.rows][known], len(servers))
+        mentions = np.bincount(block.server[known], self.columns["mentions"][block.rows][known], len(servers))
         servers.columns["mentions"] = mentions.astype(np.uint64)
 
     def _preschedule(self, block: Block) -> None:
         if self._is_heap:
             return
         refill = Refill(np.ones(len(block.servers), bool), block.servers, self._config, self._now_ms)
-        rows = {name: values[block.rows] for name, values in self._columns.items()} | {"state": self.state[block.rows]}
+        rows = {name: values[block.rows] for name, values in self.columns.items()} | {"state": self.state[block.rows]}
         refill.offer(rows, block.server, 0)
         self.state[block.rows][refill.choose()] = PRESCHEDULED
 

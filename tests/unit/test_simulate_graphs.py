@@ -157,7 +157,7 @@ def test_a_crawl_folder_gives_what_it_collected():
     graph = open_graph(GOLDEN)
     urls = [line.decode().rstrip("\n") for line in graph.urls.to_pylist()]
     expected = {(answered[one], answered[two]) for one, two in links if one != two and {one, two} <= answered.keys()}
-    assert sorted(urls) == sorted(answered.values()) and len(expected) > 30
+    assert sorted(urls) == sorted(answered.values()) and len(expected) > 5
     assert {(urls[one], urls[two]) for one, two in pairs_of(graph)} == expected
     assert {urls[page] for page in graph.seeds} == seeds
 
