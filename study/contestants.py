@@ -1,7 +1,7 @@
 """The orders that a study compares: any policy or mix, and `omniscient`, which knows the true ranks.
 
-Policies that read a file of ranks get those of an earlier crawl: the true ranks of a random half of the pages. The
-policy of `omniscient` is `pagerank`, with the ranks of all pages.
+Policies that read a file of ranks get those of an earlier crawl: it fetched half of the pages, breadth-first from the
+same seeds, and knows the PageRank in that part of the graph. The policy of `omniscient` is `pagerank`, with true ranks.
 """
 
 from collections.abc import Mapping
@@ -18,12 +18,13 @@ from contract.policies.mix import BadMix
 from contract.policies.policy import PolicyFile
 from contract.rank_files import RANKS
 from contract.url import Keys
-from study.collection import Collection
-from study.graphs import Rows
+from study.collection import Collection, Values
+from study.graphs import Rows, breadth_first
+from study.pagerank import pagerank
 
 OMNISCIENT, RANDOM = "omniscient", "random"
 RANKS_KEY = "scheduler.ranks_file"
-EARLIER_SHARE = 0.5  # of the pages, which the earlier crawl knew
+EARLIER_SHARE = 0.5  # of the pages, which the earlier crawl fetched
 # What these order by is in URLs or in servers, which a graph without URLs does not have.
 NEEDS_URLS = frozenset(
     ("shortest-path", "server-size", "response-time", "new-domains", "spread", "neural", "neural-graph")
@@ -73,7 +74,7 @@ def enter(name: str, collection: Collection, config: Config, folder: Path, seed:
     for file in policy_of(config).files:
         given = lookup(config, file.key)
         if file.key == RANKS_KEY and not given:
-            files[file.key] = write_ranks(collection, choose_known(name, len(collection), seed), folder)
+            files[file.key] = write_ranks(collection, *known_ranks(name, collection), folder)
         elif path := Path(given) if given else file.default:
             files[file.key] = convert(file, path, collection.keys or Keys(seed), folder)
     for key, path in files.items():
@@ -85,19 +86,21 @@ def enter(name: str, collection: Collection, config: Config, folder: Path, seed:
     return Contestant(name, config, files)
 
 
-def choose_known(name: str, pages: int, seed: int) -> Rows:
+def known_ranks(name: str, collection: Collection) -> tuple[Rows, Values]:
+    """The rows whose ranks an order knows, and these."""
     if name == OMNISCIENT:
-        return np.arange(pages)
-    return np.flatnonzero(np.random.Generator(np.random.PCG64(seed)).random(pages) < EARLIER_SHARE)
+        return np.arange(len(collection)), collection.ranks
+    rows = np.sort(breadth_first(collection.graph, collection.graph.seeds, int(EARLIER_SHARE * len(collection))))
+    return rows, pagerank(collection.graph.take(rows))
 
 
-def write_ranks(collection: Collection, rows: Rows, folder: Path) -> Path:
+def write_ranks(collection: Collection, rows: Rows, ranks: Values, folder: Path) -> Path:
     """The copy of a file of ranks, as contract/rank_files.py makes it of a text: the rank of each of these pages."""
-    ranks = np.empty(len(rows), RANKS)
-    ranks["key"], ranks["rank"] = collection.key[rows], collection.ranks[rows] * len(collection)
-    ranks.sort(order="key")
-    path = folder / f"ranks-{len(rows)}-{blake2b(ranks.tobytes(), digest_size=8).hexdigest()}.npy"
-    np.save(path, ranks)
+    copy = np.empty(len(rows), RANKS)
+    copy["key"], copy["rank"] = collection.key[rows], ranks * len(rows)
+    copy.sort(order="key")
+    path = folder / f"{blake2b(copy.tobytes(), digest_size=16).hexdigest()}.npy"
+    np.save(path, copy)
     return path
 
 

@@ -18,7 +18,7 @@ from study.collection import Collection, Values
 from study.contestants import enter
 from study.figures import Line, Panel, draw
 from study.graphs import Rows
-from study.measures import mean_of
+from study.measures import Mean, mean_of
 from study.orders import Progress, Source
 from study.simulation import Simulation
 from study.tables import markdown
@@ -90,7 +90,7 @@ def table(found: Mapping[str, list[Times]], hours: float) -> str:
     rows = []
     for name, runs in found.items():
         means = [mean_of([getattr(run, what) for run in runs]) if runs else None for what in ("domains", "pages")]
-        cells = [f"{mean.value[at]:,.0f} ± {mean.half[at]:,.0f}" if mean else "–" for mean in means for at in shown]
+        cells = [f"{Mean(mean.value[at], mean.half[at]):,.0f}" if mean else "–" for mean in means for at in shown]
         rows.append((float(means[0].value[-1]) if means[0] else -1, [f"`{name}`", *cells]))
     return markdown(["order", *headings], [cells for _, cells in sorted(rows, key=lambda row: -row[0])])
 

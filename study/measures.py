@@ -17,16 +17,12 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Course:
-    """What an order had collected, after each of POINTS parts of the pages that it was to fetch; NaN where it ended."""
+    """What an order had collected, after each of POINTS parts of the pages that it was to fetch; NaN after its end."""
 
     fetched: Rows
     level: Values  # mean over the pages so far
     share: Values  # of the PageRank of the whole collection
-
-    @property
-    def end(self) -> int:
-        """The last point that it reached; -1: none."""
-        return int(np.isfinite(self.level).sum()) - 1
+    end: tuple[int, float, float]  # pages, level and share when it had fetched them all, or found no more
 
 
 def levels_of(ranks: Values) -> Values:
@@ -36,13 +32,16 @@ def levels_of(ranks: Values) -> Values:
 
 
 def course_of(collection: Collection, levels: Values, rows: Rows, pages: int) -> Course:
-    """Of an order that fetched these rows and was to fetch so many pages."""
+    """Of an order that fetched these rows, one at least, and was to fetch so many pages."""
     fetched = np.unique(np.linspace(0, pages, POINTS + 1).astype(np.int64)[1:])
     is_reached = fetched <= len(rows)
-    at = np.minimum(fetched, max(len(rows), 1)) - 1
-    sums = [np.cumsum(values[rows]) if len(rows) else np.zeros(1) for values in (levels, collection.ranks)]
+    at = np.minimum(fetched, len(rows)) - 1
+    level, share = np.cumsum(levels[rows]), np.cumsum(collection.ranks[rows])
     return Course(
-        fetched, np.where(is_reached, sums[0][at] / fetched, np.nan), np.where(is_reached, sums[1][at], np.nan)
+        fetched,
+        np.where(is_reached, level[at] / fetched, np.nan),
+        np.where(is_reached, share[at], np.nan),
+        (len(rows), float(level[-1]) / len(rows), float(share[-1])),
     )
 
 

@@ -18,6 +18,7 @@ from study.synthetic import SEEDS, make_web
 from study.tables import markdown
 
 HEAP, BLOCKS = "heap", "blocks"
+WHAT = ("pages", "mean level", "% of PageRank", "tau")  # when the pages were fetched, or none was left
 SHOWN_POINTS = (1, 5, 10, 25)  # parts of 25, of a table
 
 Progress = Callable[[str], None]
@@ -52,7 +53,6 @@ def draw_seeds(graph: Graph, seed: int) -> Rows:
 class Trial:
     course: Course
     tau: float
-    cycles: int
 
 
 Trials = Mapping[tuple[str, str], list[Trial]]  # by order and by HEAP or BLOCKS
@@ -73,43 +73,30 @@ def run_trials(
                     continue
                 show(f"seed {seed} of {runs}: {name}, {mode}")
                 simulation = Simulation(collection, seeds, contestant.config, count, contestant.files)
-                lists = list(simulation.lists(fetch))
-                rows = np.concatenate([np.empty(0, np.int64), *lists])
+                rows = np.concatenate(list(simulation.lists(fetch)))
                 course = course_of(collection, levels, rows, fetch)
-                trials[name, mode].append(Trial(course, tau_of(collection, rows), len(lists)))
+                trials[name, mode].append(Trial(course, tau_of(collection, rows)))
     return trials
-
-
-def at_end(trial: Trial, values: np.ndarray) -> float:
-    return float(values[trial.course.end]) if trial.course.end >= 0 else np.nan
 
 
 def table(trials: Trials, names: Sequence[str]) -> str:
     """By share of PageRank in one heap, the best first; orders that could not run last."""
-    rows = {}
+    rows = []
     for name in names:
-        cells, key = [], -1.0
+        cells, best = [f"`{name}`"], -1.0
         for mode in (HEAP, BLOCKS):
             found = trials[name, mode]
             if not found:
-                cells += ["–"] * 4
+                cells += ["–"] * len(WHAT)
                 continue
-            share = mean_of([at_end(trial, trial.course.share) for trial in found])
-            fetched = mean_of([float(trial.course.fetched[trial.course.end]) for trial in found])
-            cells += [
-                f"{fetched.value:,.0f}",
-                f"{mean_of([at_end(trial, trial.course.level) for trial in found]):.3f}",
-                f"{Mean(share.value * 100, share.half * 100):.1f}",
-                f"{mean_of([trial.tau for trial in found]):.2f}",
-            ]
-            key = float(share.value) if mode == HEAP else key
-        rows[name] = (key, cells)
+            pages, level, share = (mean_of(values) for values in zip(*(trial.course.end for trial in found)))
+            tau = mean_of([trial.tau for trial in found])
+            percent = Mean(share.value * 100, share.half * 100)
+            cells += [f"{pages.value:,.0f}", f"{level:.3f}", f"{percent:.1f}", f"{tau:.2f}"]
+            best = float(share.value) if mode == HEAP else best
+        rows.append((best, cells))
     headings = ["order", *(f"{mode}: {what}" for mode in (HEAP, BLOCKS) for what in WHAT)]
-    ordered = sorted(rows.items(), key=lambda row: -row[1][0])
-    return markdown(headings, [[f"`{name}`", *cells] for name, (_, cells) in ordered])
-
-
-WHAT = ("pages", "mean level", "% of PageRank", "tau")
+    return markdown(headings, [cells for _, cells in sorted(rows, key=lambda row: -row[0])])
 
 
 def course_table(trials: Trials, names: Sequence[str]) -> str:

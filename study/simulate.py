@@ -9,9 +9,9 @@ collected (--crawl); study/graph_files.py says what files look like. Each seed m
 the given graph elsewhere. The tables, in Markdown, are printed; --out DIR also gets them, with a figure.
 
 `omniscient` knows the true ranks. A policy that needs URLs gets a dash where the graph has none. Policies that read
-ranks get those of a random half of the pages. On a web from a seed, `neural` uses weights that were trained on another
-such web. Lists have at most 1,000 URLs, 50 of them of one server, and 50 URLs per server are prescheduled, unless
---config or --set says otherwise; with `domains` the pause is 30 s.
+ranks get those of an earlier crawl, which fetched half of the pages. On a web from a seed, `neural` uses weights that
+were trained on another such web. Lists have at most 1,000 URLs, 50 of them of one server, and 50 URLs per server are
+prescheduled, unless --config or --set says otherwise; with `domains` the pause is 30 s.
 
 Examples:
   bin/simulate order --seeds 5 --out /tmp/orders

@@ -11,7 +11,7 @@ from contract.errors import BadInput
 from contract.tables import ANSWERED, COLLECTED, LINKS
 from storage.tables import read_table
 from study.graph_files import open_graph
-from study.graphs import Graph, join_links
+from study.graphs import Graph, breadth_first, join_links
 from study.pagerank import pagerank
 from tests.golden import GOLDEN
 
@@ -119,6 +119,12 @@ def test_damaged_arrays_never_end_in_another_error(tmp_path):
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(BadInput):
         open_graph(path)
+
+
+def test_breadth_first_takes_the_fewest_links_first():
+    graph = join_links(np.array([3, 3, 0, 1, 4]), np.array([0, 1, 2, 2, 5]), 6)
+    assert breadth_first(graph, np.array([3]), 10).tolist() == [3, 0, 1, 2]
+    assert breadth_first(graph, np.array([3]), 2).tolist() == [3, 0]
 
 
 def exact_ranks(graph: Graph, damping: float) -> np.ndarray:

@@ -14,6 +14,7 @@ from contract.tables import COLLECTED_STATE
 from study.collection import Collection, collect
 from study.contestants import OMNISCIENT, check_names, enter
 from study.domains import count_before, times_of
+from study.graphs import breadth_first
 from study.measures import course_of, levels_of, mean_of, tau_of
 from study.orders import draw_seeds
 from study.pagerank import pagerank
@@ -99,11 +100,7 @@ def test_lists_are_those_of_a_plain_crawl(collection, blocks):
 def test_every_page_that_can_be_reached_is_fetched_once_under_the_caps(collection, policy, blocks):
     simulation = Simulation(collection, collection.graph.seeds, configure(policy), blocks)
     lists = lists_of(simulation)
-    reached = set(collection.graph.seeds.tolist())
-    front = collection.graph.seeds
-    while len(front):
-        front = np.setdiff1d(collection.graph.links_of(front)[1], sorted(reached)).astype(np.int64)
-        reached |= set(front.tolist())
+    reached = breadth_first(collection.graph, collection.graph.seeds, PAGES).tolist()
     assert sorted(row for listed in lists for row in listed) == sorted(reached)
     assert (simulation.state == COLLECTED_STATE).sum() == len(reached)
     edges = collection.edges_of_blocks(max(blocks, 1))
@@ -172,8 +169,9 @@ def test_an_order_that_is_none_is_named(name):
 def test_a_course_has_means_and_shares_until_the_order_ended(collection):
     rows = np.arange(0, 60)
     course = course_of(collection, levels_of(collection.ranks), rows, 100)
-    assert course.fetched.tolist() == list(range(4, 101, 4)) and course.end == 14
-    assert course.share[course.end] == pytest.approx(collection.ranks[:60].sum())
+    assert course.fetched.tolist() == list(range(4, 101, 4))
+    assert course.share[14] == course.end[2] == pytest.approx(collection.ranks[:60].sum())
+    assert course.end[:2] == (60, pytest.approx(levels_of(collection.ranks)[:60].mean()))
     assert course.level[1] == pytest.approx(levels_of(collection.ranks)[:8].mean())
     assert np.isnan(course.level[15:]).all()
 
