@@ -1,7 +1,8 @@
 """The orders that a study compares: any policy or mix, and `omniscient`, which knows the true ranks.
 
-Policies that read a file of ranks get those of an earlier crawl: it fetched half of the pages, breadth-first from the
-same seeds, and knows the PageRank in that part of the graph. The policy of `omniscient` is `pagerank`, with true ranks.
+Policies that read a file of ranks get those of an earlier crawl: it fetched a share of the pages, breadth-first from
+the same seeds, and knows the PageRank in that part of the graph. The policy of `omniscient` is `pagerank`, which gets the
+true ranks.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from contract.config import Config, lookup
+from contract.config import Config, in_words, lookup
 from contract.errors import BadConfiguration
 from contract.policies import POLICIES, parts_of, policy_of
 from contract.policies.mix import BadMix
@@ -24,15 +25,13 @@ from study.pagerank import pagerank
 
 OMNISCIENT, RANDOM = "omniscient", "random"
 RANKS_KEY = "scheduler.ranks_file"
-EARLIER_SHARE = 0.5  # of the pages, which the earlier crawl fetched
+EARLIER = 0.5  # the share of the pages that the earlier crawl fetched
 # What these order by is in URLs or in servers, which a graph without URLs does not have.
 NEEDS_URLS = frozenset(
-    ("shortest-path", "server-size", "response-time", "new-domains", "spread", "neural", "neural-graph")
+    in_words("shortest-path server-size response-time new-domains spread neural neural-graph common-crawl focused")
 )
-LEFT_OUT = {
-    "focused": "it orders by a topic, not by rank",
-    "common-crawl": "it orders visits of known pages of a running crawl",
-}
+# focused orders by a topic, not by rank; pagerank with the ranks of an earlier crawl is the first half of history.
+LEFT_OUT = ("focused", "pagerank")
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ def check_names(names: list[str], config: Config) -> None:
 
 
 def default_names() -> list[str]:
-    return [OMNISCIENT, *(name for name in POLICIES if name not in LEFT_OUT and name != "pagerank")]
+    return [OMNISCIENT, *(name for name in POLICIES if name not in LEFT_OUT)]
 
 
 def parts_named(names: list[str], config: Config) -> set[str]:
@@ -65,7 +64,9 @@ def with_policy(config: Config, name: str) -> Config:
     return replace(config, scheduler=replace(config.scheduler, policy="pagerank" if name == OMNISCIENT else name))
 
 
-def enter(name: str, collection: Collection, config: Config, folder: Path, seed: int) -> Contestant | None:
+def enter(
+    name: str, collection: Collection, config: Config, folder: Path, seed: int, earlier: float = EARLIER
+) -> Contestant | None:
     """With its files, made in the folder; None where it needs URLs and there are none."""
     config = with_policy(config, name)
     if not collection.has_urls and any(part.name in NEEDS_URLS for part in parts_of(config)):
@@ -74,7 +75,7 @@ def enter(name: str, collection: Collection, config: Config, folder: Path, seed:
     for file in policy_of(config).files:
         given = lookup(config, file.key)
         if file.key == RANKS_KEY and not given:
-            files[file.key] = write_ranks(collection, *known_ranks(name, collection), folder)
+            files[file.key] = write_ranks(collection, *known_ranks(name, collection, earlier), folder)
         elif path := Path(given) if given else file.default:
             files[file.key] = convert(file, path, collection.keys or Keys(seed), folder)
     for key, path in files.items():
@@ -86,11 +87,11 @@ def enter(name: str, collection: Collection, config: Config, folder: Path, seed:
     return Contestant(name, config, files)
 
 
-def known_ranks(name: str, collection: Collection) -> tuple[Rows, Values]:
+def known_ranks(name: str, collection: Collection, earlier: float) -> tuple[Rows, Values]:
     """The rows whose ranks an order knows, and these."""
     if name == OMNISCIENT:
         return np.arange(len(collection)), collection.ranks
-    rows = np.sort(breadth_first(collection.graph, collection.graph.seeds, int(EARLIER_SHARE * len(collection))))
+    rows = np.sort(breadth_first(collection.graph, collection.graph.seeds, round(earlier * len(collection))))
     return rows, pagerank(collection.graph.take(rows))
 
 

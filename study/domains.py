@@ -37,13 +37,14 @@ class Times:
 
 
 def run_times(
-    source: Source, names: Sequence[str], config: Config, runs: int, hours: float, folder: Path, show: Progress
-) -> Mapping[str, list[Times]]:
+    source: Source, names: Sequence[str], config: Config, runs: int, hours: float, earlier: float, folder: Path,
+    show: Progress,
+) -> Mapping[str, list[Times]]:  # fmt: skip
     found: dict[str, list[Times]] = {name: [] for name in names}
     for seed, collection, seeds in source.collections(runs, show):
         for name in names:
             show(f"seed {seed} of {runs}: {name}")
-            contestant = enter(name, collection, config, folder, seed)
+            contestant = enter(name, collection, config, folder, seed, earlier)
             if contestant is not None:
                 simulation = Simulation(collection, seeds, contestant.config, 0, contestant.files)
                 found[name].append(follow_time(collection, simulation, config.fetcher.delay_s, hours))

@@ -70,7 +70,7 @@ def draw_line(axis, line: Line, number: int) -> None:
         line.y,
         label=line.name,
         color=COLOURS[number % len(COLOURS)],
-        linestyle=STYLES[number // 2 % len(STYLES)],
+        linestyle=STYLES[number % len(STYLES)],
         marker=MARKERS[number % len(MARKERS)],
         markevery=(number % every, every),
         markersize=5,

@@ -55,24 +55,32 @@ class Trial:
     tau: float
 
 
+def share_list(config: Config, blocks: int) -> Config:
+    """With lists of the size that makes a round of all blocks fetch as many pages as one list of the heap."""
+    most = max(config.scheduler.list_max_urls // max(blocks, 1), 1)
+    return replace(config, scheduler=replace(config.scheduler, list_max_urls=most))
+
+
 Trials = Mapping[tuple[str, str], list[Trial]]  # by order and by HEAP or BLOCKS
 
 
 def run_trials(
-    source: Source, names: Sequence[str], config: Config, runs: int, fetch: int, blocks: int, folder: Path,
-    show: Progress,
+    source: Source, names: Sequence[str], config: Config, runs: int, fetch: int, blocks: int, earlier: float,
+    folder: Path, show: Progress,
 ) -> Trials:  # fmt: skip
     """Every order on every collection; no trial of an order that needs URLs where there are none."""
     trials: dict[tuple[str, str], list[Trial]] = {(name, mode): [] for name in names for mode in (HEAP, BLOCKS)}
     for seed, collection, seeds in source.collections(runs, show):
         levels = levels_of(collection.ranks)
         for name in names:
-            contestant = enter(name, collection, config, folder, seed)
+            contestant = enter(name, collection, config, folder, seed, earlier)
             for mode, count in ((HEAP, 0), (BLOCKS, blocks)):
                 if contestant is None or mode == BLOCKS and not blocks:
                     continue
                 show(f"seed {seed} of {runs}: {name}, {mode}")
-                simulation = Simulation(collection, seeds, contestant.config, count, contestant.files)
+                simulation = Simulation(
+                    collection, seeds, share_list(contestant.config, count), count, contestant.files
+                )
                 rows = np.concatenate(list(simulation.lists(fetch)))
                 course = course_of(collection, levels, rows, fetch)
                 trials[name, mode].append(Trial(course, tau_of(collection, rows)))

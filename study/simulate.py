@@ -9,9 +9,10 @@ collected (--crawl); study/graph_files.py says what files look like. Each seed m
 the given graph elsewhere. The tables, in Markdown, are printed; --out DIR also gets them, with a figure.
 
 `omniscient` knows the true ranks. A policy that needs URLs gets a dash where the graph has none. Policies that read
-ranks get those of an earlier crawl, which fetched half of the pages. On a web from a seed, `neural` uses weights that
-were trained on another such web. Lists have at most 1,000 URLs, 50 of them of one server, and 50 URLs per server are
-prescheduled, unless --config or --set says otherwise; with `domains` the pause is 30 s.
+ranks get those of an earlier crawl, which fetched --earlier of the pages. On a web from a seed, `neural` uses weights
+that were trained on another such web. Lists have at most 1,000 URLs, 50 of them of one server, and 50 URLs per server
+are prescheduled, unless --config or --set says otherwise. With blocks a round of all of them has as many URLs as one
+list of the heap. With `domains` the pause is 30 s.
 
 Examples:
   bin/simulate order --seeds 5 --out /tmp/orders
@@ -32,7 +33,7 @@ from contract.config import Config
 from contract.errors import BadInput, Usage
 from contract.qrank.weights import pack
 from study import domains, orders, visits
-from study.contestants import check_names, default_names, parts_named
+from study.contestants import EARLIER, check_names, default_names, parts_named
 from study.graph_files import open_graph
 from study.orders import Source
 from study.pagerank import pagerank
@@ -86,6 +87,8 @@ def add_options(parser: Parser) -> None:
     parser.add_argument(
         "--blocks", type=at_least(0, 1 << 16), default=8, metavar="N", help="0: only the heap (default: 8)"
     )
+    share = at_least(0.0, 1.0)
+    parser.add_argument("--earlier", type=share, default=EARLIER, metavar="SHARE", help="0 to 1 (default: 0.5)")
     parser.add_argument("--hours", type=at_least(0.1), default=24.0, metavar="H", help="with domains (default: 24)")
     parser.add_argument("--days", type=at_least(10), default=400, metavar="N", help="with freshness (default: 400)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write the tables (.md) and the figure (.png)")
@@ -126,7 +129,8 @@ def compare_orders(
     arguments: Namespace, source: Source, names: list[str], config: Config, folder: Path, title: str
 ) -> None:
     fetch = min(arguments.fetch, source.pages)
-    trials = orders.run_trials(source, names, config, arguments.seeds, fetch, arguments.blocks, folder, show)
+    sizes = (arguments.seeds, fetch, arguments.blocks, arguments.earlier)
+    trials = orders.run_trials(source, names, config, *sizes, folder, show)
     report(arguments, f"{orders.table(trials, names)}\n\n{orders.course_table(trials, names)}")
     if arguments.out is not None:
         orders.figure(trials, names, arguments.out / "order.png", title)
@@ -135,7 +139,8 @@ def compare_orders(
 def compare_times(
     arguments: Namespace, source: Source, names: list[str], config: Config, folder: Path, title: str
 ) -> None:
-    found = domains.run_times(source, names, config, arguments.seeds, arguments.hours, folder, show)
+    sizes = (arguments.seeds, arguments.hours, arguments.earlier)
+    found = domains.run_times(source, names, config, *sizes, folder, show)
     report(arguments, domains.table(found, arguments.hours))
     if arguments.out is not None:
         domains.figure(found, arguments.hours, arguments.out / "domains.png", title)
