@@ -1,8 +1,7 @@
 """The orders that a study compares: any policy or mix, and `omniscient`, which knows the true ranks.
 
 Policies that read a file of ranks get those of an earlier crawl: it fetched a share of the pages, breadth-first from
-the same seeds, and knows the PageRank in that part of the graph. The policy of `omniscient` is `pagerank`, which gets the
-true ranks.
+the same seeds, and knows the PageRank in that part of the graph. `omniscient` is the policy `pagerank` with true ranks.
 """
 
 from collections.abc import Mapping

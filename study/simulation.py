@@ -167,6 +167,7 @@ class Simulation:
             is_counted=np.zeros(len(rows), bool),
             visited_day=np.full(len(rows), self._now_ms // DAY_MS, np.uint16),
             relevance=np.zeros(len(rows), np.uint32),
+            is_to_itself=np.zeros(len(targets), bool),
             shares=shares,
         )
         given = gifts(links)
