@@ -1,7 +1,8 @@
 """The orders that a study compares: any policy or mix, and `omniscient`, which knows the true ranks.
 
 Policies that read a file of ranks get those of an earlier crawl: it fetched a share of the pages, breadth-first from
-the same seeds, and knows the PageRank in that part of the graph. `omniscient` is the policy `pagerank` with true ranks.
+the same seeds, and knows the PageRank in that part of the graph. `omniscient` is the policy `pagerank` with true ranks,
+which history with `unknown_rank = "oracle"` gets too.
 """
 
 from collections.abc import Mapping
@@ -14,6 +15,8 @@ import numpy as np
 from contract.config import Config, in_words, lookup
 from contract.errors import BadConfiguration
 from contract.policies import POLICIES, parts_of, policy_of
+from contract.policies.history import FILE_KEY as RANKS_KEY
+from contract.policies.history import ORACLE, ORACLE_KEY
 from contract.policies.mix import BadMix
 from contract.policies.policy import PolicyFile
 from contract.rank_files import RANKS
@@ -23,7 +26,6 @@ from study.graphs import Rows, breadth_first
 from study.pagerank import pagerank
 
 OMNISCIENT, RANDOM = "omniscient", "random"
-RANKS_KEY = "scheduler.ranks_file"
 EARLIER = 0.5  # the share of the pages that the earlier crawl fetched
 # What these order by is in URLs or in servers, which a graph without URLs does not have.
 NEEDS_URLS = frozenset(
@@ -72,11 +74,8 @@ def enter(
         return None
     files = {}
     for file in policy_of(config).files:
-        given = lookup(config, file.key)
-        if file.key == RANKS_KEY and not given:
-            files[file.key] = write_ranks(collection, *known_ranks(name, collection, earlier), folder)
-        elif path := Path(given) if given else file.default:
-            files[file.key] = convert(file, path, collection.keys or Keys(seed), folder)
+        if path := provide(file, name, collection, config, folder, earlier):
+            files[file.key] = path
     for key, path in files.items():
         section, _, field = key.partition(".")
         config = replace(config, **{section: replace(getattr(config, section), **{field: str(path)})})
@@ -86,11 +85,25 @@ def enter(
     return Contestant(name, config, files)
 
 
-def known_ranks(name: str, collection: Collection, earlier: float) -> tuple[Rows, Values]:
-    """The rows whose ranks an order knows, and these."""
-    if name == OMNISCIENT:
+def provide(
+    file: PolicyFile, name: str, collection: Collection, config: Config, folder: Path, earlier: float
+) -> Path | None:
+    """The copy of a file that a policy reads: of what the configuration names, else of ranks, else of its default."""
+    given = lookup(config, file.key)
+    if given or file.key not in (RANKS_KEY, ORACLE_KEY):
+        path = Path(given) if given else file.default
+        return convert(file, path, collection.keys or Keys(0), folder) if path else None
+    if file.key == ORACLE_KEY and config.scheduler.unknown_rank != ORACLE:
+        return None
+    part = 1.0 if file.key == ORACLE_KEY or name == OMNISCIENT else earlier
+    return write_ranks(collection, *known_ranks(collection, part), folder)
+
+
+def known_ranks(collection: Collection, part: float) -> tuple[Rows, Values]:
+    """The rows that a crawl of this part of the pages fetched, and their ranks there; of all pages the true ranks."""
+    if part == 1:
         return np.arange(len(collection)), collection.ranks
-    rows = np.sort(breadth_first(collection.graph, collection.graph.seeds, round(earlier * len(collection))))
+    rows = np.sort(breadth_first(collection.graph, collection.graph.seeds, round(part * len(collection))))
     return rows, pagerank(collection.graph.take(rows))
 
 

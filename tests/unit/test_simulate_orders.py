@@ -10,6 +10,7 @@ from contract.accumulators import SEED_CASH
 from contract.config import Config
 from contract.errors import BadConfiguration
 from contract.policies.new_domains import close_domains
+from contract.rank_files import read_ranks
 from contract.tables import COLLECTED_STATE
 from study.collection import Collection, collect
 from study.contestants import OMNISCIENT, check_names, enter
@@ -194,3 +195,17 @@ def test_domains_rest_between_two_pages(collection):
     other = int(np.flatnonzero(domain != domain[twice[0]])[0])
     times = times_of(collection, np.array([*twice, other]), np.array([0.0, 3_000.0, 9_000.0]), 2.0)
     assert (times.pages[[0, 23, 47]].tolist(), times.domains[[0, 23, 47]].tolist()) == ([1, 2, 2], [1, 1, 1])
+
+
+@pytest.mark.parametrize("rule", ["parent", "zero", "drawn", "oracle"])
+def test_an_earlier_crawl_knows_the_part_that_it_fetched(collection, tmp_path, rule):
+    config = configure()
+    config = replace(config, scheduler=replace(config.scheduler, unknown_rank=rule))
+    contestant = enter("history", collection, config, tmp_path, 1, 0.25)
+    ranks = read_ranks(contestant.files["scheduler.ranks_file"])
+    fetched = breadth_first(collection.graph, collection.graph.seeds, PAGES // 4)
+    assert ranks["key"].tolist() == sorted(collection.key[fetched].tolist())
+    assert ranks["rank"].mean() == pytest.approx(1, rel=1e-5)
+    assert ("scheduler.oracle_file" in contestant.files) == (rule == "oracle")
+    simulation = Simulation(collection, collection.graph.seeds, contestant.config, 0, contestant.files)
+    assert len(np.concatenate(list(simulation.lists(PAGES)))) == PAGES
