@@ -58,7 +58,7 @@ def draw(path: Path, title: str, panels: Sequence[Panel], columns: int) -> None:
         handles |= dict(zip(labels, found))
     figure.legend([handles[name] for name in names], names, loc="outside lower center", ncols=6)
     figure.suptitle(title)
-    figure.savefig(path, dpi=100, metadata={"Software": None})
+    figure.savefig(path, dpi=80, metadata={"Software": None}, pil_kwargs={"optimize": True})
     pyplot.close(figure)
 
 

@@ -14,7 +14,7 @@ from study.graphs import Graph, Rows
 from study.measures import Course, Mean, course_of, levels_of, mean_of, tau_of
 from study.pagerank import pagerank
 from study.simulation import Simulation
-from study.synthetic import SEEDS, make_web
+from study.synthetic import NOISE, SEEDS, make_web
 from study.tables import markdown
 
 HEAP, BLOCKS = "heap", "blocks"
@@ -30,13 +30,14 @@ class Source:
 
     pages: int
     graph: Graph | None = None
+    noise: float = NOISE  # of URLs that are made
 
     def collections(self, runs: int, show: Progress) -> Iterator[tuple[int, Collection, Rows]]:
         """(seed, collection, seeds of the crawl) of each run."""
         ranks = None if self.graph is None else pagerank(self.graph)
         for seed in range(1, runs + 1):
             show(f"seed {seed} of {runs}: the collection")
-            graph = make_web(self.pages, seed) if self.graph is None else self.graph
+            graph = make_web(self.pages, seed, self.noise) if self.graph is None else self.graph
             graph = graph if len(graph.seeds) else replace(graph, seeds=draw_seeds(graph, seed))
             collection = collect(graph, pagerank(graph) if ranks is None else ranks, seed)
             yield seed, collection, collection.graph.seeds

@@ -6,7 +6,8 @@
 
 The graph is a web made from a seed (--pages), a file (--graph: .npz, .parquet or a text of links), or what a crawl has
 collected (--crawl); study/graph_files.py says what files look like. Each seed makes another web, or begins a crawl of
-the given graph elsewhere. The tables, in Markdown, are printed; --out DIR also gets them, with a figure.
+the given graph elsewhere. URLs of a web from a seed tell a little about in-links: of --noise 1 they tell nothing, of 0
+most (study/synthetic.py). The tables, in Markdown, are printed; --out DIR also gets them, with a figure.
 
 `omniscient` knows the true ranks. A policy that needs URLs gets a dash where the graph has none. Policies that read
 ranks get those of an earlier crawl, which fetched --earlier of the pages. On a web from a seed, `neural` uses weights
@@ -37,7 +38,7 @@ from study.contestants import EARLIER, check_names, default_names, parts_named
 from study.graph_files import open_graph
 from study.orders import Source
 from study.pagerank import pagerank
-from study.synthetic import make_web
+from study.synthetic import NOISE, make_web
 from study.training import train
 
 NAME = "simulate"
@@ -78,6 +79,9 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--graph", type=Path, metavar="FILE", help="the links: .npz, .parquet or a text")
     parser.add_argument("--pages", type=at_least(100), metavar="N", help="of a web from a seed (default: 200,000)")
     parser.add_argument(
+        "--noise", type=at_least(0.0, 1.0), default=NOISE, metavar="X", help=f"its URLs' (default: {NOISE})"
+    )
+    parser.add_argument(
         "--policies", type=split_names, metavar="A,B", help="policies or mixes, with commas between (default: all)"
     )
     parser.add_argument("--seeds", type=at_least(1), default=5, metavar="N", help="runs (default: 5)")
@@ -105,7 +109,7 @@ def open_source(arguments: Namespace) -> tuple[Source, str]:
         raise Usage("expected one of --graph, --crawl and --pages, found more")
     if not any(given[:2]):
         pages = arguments.pages or 200_000
-        return Source(pages), f"webs of {pages:,} pages from {arguments.seeds} seeds"
+        return Source(pages, noise=arguments.noise), f"webs of {pages:,} pages from {arguments.seeds} seeds"
     path = arguments.graph or arguments.crawl
     graph = open_graph(path)
     if not len(graph.targets):
@@ -118,7 +122,7 @@ def with_weights(names: list[str], config: Config, source: Source, folder: Path)
     if source.graph or config.scheduler.weights_file or not set(LEARNED) & parts_named(names, config):
         return config
     show("training on a web of its own")
-    web = make_web(source.pages, TRAINED_SEED)
+    web = make_web(source.pages, TRAINED_SEED, source.noise)
     assert web.urls is not None
     path = folder / "weights.npz"
     path.write_bytes(pack(train(web.urls, pagerank(web), TRAINED_SEED)))
