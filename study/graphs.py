@@ -76,7 +76,7 @@ def join_links(
 
     REQUIRES: 0 <= source, target < pages.
     """
-    pairs = sources.astype(np.int64) * pages + targets
+    pairs = sources.astype(np.int64) * pages + targets.astype(np.int64)
     pairs = pairs[sources != targets]
     if not (pairs[1:] > pairs[:-1]).all():
         pairs.sort()

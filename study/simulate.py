@@ -114,6 +114,8 @@ def open_source(arguments: Namespace) -> tuple[Source, str]:
     graph = open_graph(path)
     if not len(graph.targets):
         raise BadInput(f"{path}: expected a graph with links, found {len(graph):,} pages without any")
+    if arguments.what == "domains" and graph.urls is None:
+        raise BadInput(f"{path}: expected a graph with URLs, which say what is a domain; found page numbers")
     return Source(len(graph), graph), f"{path.name}: {len(graph):,} pages, {len(graph.targets):,} links"
 
 

@@ -59,11 +59,13 @@ def test_time_and_freshness_have_a_table_and_a_figure(tmp_path, words):
         (["order", "--graph", "/dev/null"], 65, "expected a graph"),
         (["order", "--graph", "broken.npz"], 65, "broken.npz: offsets: expected numbers that never fall"),
         (["order", "--graph", "broken.npz", "--pages", "1000"], 64, "expected one of"),
+        (["domains", "--graph", "pairs.txt"], 65, "pairs.txt: expected a graph with URLs"),
         (["order", "--crawl", "."], 65, "expected a crawl folder"),
     ],
 )
 def test_wrong_input_is_named(tmp_path, words, code, message):
     np.savez(tmp_path / "broken.npz", offsets=[0, 3, 1, 3], targets=[0, 1, 2])
+    (tmp_path / "pairs.txt").write_text("0 1\n1 0\n")
     done = subprocess.run([SIMULATE, *words], capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (code, "") and message in done.stderr, done.stderr
     assert "Traceback" not in done.stderr

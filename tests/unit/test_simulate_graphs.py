@@ -51,12 +51,14 @@ def test_every_kind_of_file_holds_the_same_graph(tmp_path):
     matrix = scipy.sparse.csr_array((np.ones(len(EDGES)), (sources, targets)), shape=(3, 3))
     scipy.sparse.save_npz(tmp_path / "scipy.npz", matrix)
     np.savez(tmp_path / "plain.npz", offsets=[0, 3, 4, 6], targets=[1, 2, 1, 2, 0, 2])
+    arrays = {"offsets": np.array([0, 3, 4, 6], np.uint64), "targets": np.array([1, 2, 1, 2, 0, 2], np.uint64)}
+    np.savez(tmp_path / "unsigned.npz", **arrays)
     pa.parquet.write_table(pa.table({"from": sources, "to": targets, "weight": targets}), tmp_path / "links.parquet")
     for mark in " \t,":
         lines = "".join(f"{source}{mark}{target}\n" for source, target in EDGES)
         write_text(tmp_path / f"links{ord(mark)}.txt", f"# links\n# of a graph\n{lines}")
     found = {path.name: pairs_of(open_graph(path)) for path in tmp_path.iterdir()}
-    assert len(found) == 6 and found == dict.fromkeys(found, expected)
+    assert len(found) == 7 and found == dict.fromkeys(found, expected)
 
 
 def test_urls_are_canonical_and_numbered(tmp_path):
