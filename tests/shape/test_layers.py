@@ -36,6 +36,7 @@ IN_ONE_PLACE = {
     "olefile": "stages/extractor/documents/doc.py",
     "setproctitle": "supervise/warm_process.py",
     "numba": "storage/compiled.py",
+    "matplotlib": "study/figures.py",
 }
 SOURCES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 
