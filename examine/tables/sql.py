@@ -35,7 +35,7 @@ import textwrap
 
 from contract.command import make_parser, run
 from contract.crawl_folder import open_folder
-from contract.lines import say
+from contract.lines import say, width_of
 from contract.units import count
 from examine.tables.definitions import VIEWS
 from examine.tables.layout import add_forms, print_rows
@@ -60,8 +60,8 @@ def main() -> None:
     with Views(open_folder(arguments.crawl), arguments.memory, allow_partial=arguments.allow_partial) as views:
         result = views.query(sql)
         number = print_rows(result.columns, result.rows, arguments.form)
-        if arguments.form == "table":
-            say(f"({count(number, 'row')})", sys.stderr)
+        if arguments.form == "table" and width_of(sys.stdout):
+            say(f"({count(number, 'row')})")
         if views.left_out:
             say(describe_left_out(views.left_out), sys.stdout if arguments.form == "table" else sys.stderr)
 

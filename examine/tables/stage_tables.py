@@ -65,7 +65,9 @@ class StageTables:
         self.used += files
         system = LocalFileSystem()
         fragments = [
-            FORMAT.make_fragment(str(file.path), system, partition_expression=ds.field(column) == pa.scalar(file.number))
+            FORMAT.make_fragment(
+                str(file.path), system, partition_expression=ds.field(column) == pa.scalar(file.number)
+            )
             for file in files
         ]
         return ds.FileSystemDataset(fragments, schema.append(pa.field(column, pa.int64())), FORMAT, system)
