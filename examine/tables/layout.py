@@ -47,8 +47,9 @@ def print_rows(columns: Sequence[str], rows: Iterable[Row], form: str) -> int:
 
 def print_json(columns: Sequence[str], rows: Iterable[Row]) -> int:
     number = 0
-    for number, row in enumerate(rows, 1):
+    for row in rows:
         print(json.dumps({name: as_json(value) for name, value in zip(columns, row)}, default=as_json))
+        number += 1
     return number
 
 
@@ -56,8 +57,9 @@ def print_csv(columns: Sequence[str], rows: Iterable[Row]) -> int:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(columns)
     number = 0
-    for number, row in enumerate(rows, 1):
+    for row in rows:
         writer.writerow([as_text(value) for value in row])
+        number += 1
     return number
 
 
@@ -77,8 +79,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Row]) -> int:
     print(GAP.join("-" * size for size in widths))
     number = 0
     later = ([cell(value, group) for value, group in zip(row, grouped)] for row in rows)
-    for number, row in enumerate(chain(cells, later), 1):
+    for row in chain(cells, later):
         print_cells(row, widths, right, width)
+        number += 1
     if left_out:
         say(f"(no room for {', '.join(left_out)}: choose columns, or use --json or --csv)")
     return number

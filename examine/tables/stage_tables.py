@@ -63,12 +63,9 @@ class StageTables:
         else:
             column, schema, files = "cycle", TABLES[table][2], list(self._find(table))
         self.used += files
-        system = LocalFileSystem()
+        system, number = LocalFileSystem(), ds.field(column)
         fragments = [
-            FORMAT.make_fragment(
-                str(file.path), system, partition_expression=ds.field(column) == pa.scalar(file.number)
-            )
-            for file in files
+            FORMAT.make_fragment(str(file.path), system, partition_expression=number == file.number) for file in files
         ]
         return ds.FileSystemDataset(fragments, schema.append(pa.field(column, pa.int64())), FORMAT, system)
 

@@ -41,9 +41,8 @@ def show(capsysbinary):
 
 
 def url_of(name: str) -> str:
-    return next(
-        row["url"] for row in ROWS if row["url"].startswith(f"http://{REVISITED}") and row["url"].endswith(name)
-    )
+    urls = [row["url"] for row in ROWS if row["url"].startswith(f"http://{REVISITED}")]
+    return next(url for url in urls if url.endswith(name))
 
 
 def test_the_body_is_that_of_the_last_full_answer(show):

@@ -63,9 +63,8 @@ def metadata_of(crawl: Path) -> list[dict]:
 
 
 def test_visits_are_the_rows_of_all_cycles(ask):
-    expected = sorted(
-        (row["url"], row["status"], row["cycle"], row["file"], row["offset"]) for row in metadata_of(GOLDEN)
-    )
+    rows = metadata_of(GOLDEN)
+    expected = sorted((row["url"], row["status"], row["cycle"], row["file"], row["offset"]) for row in rows)
     found = ask("select url, status, cycle, file, file_offset from visits order by all")
     assert [(url, status, cycle, Path(file).name, offset) for url, status, cycle, file, offset in found] == [
         (url, status, cycle, Path(file).name, offset) for url, status, cycle, file, offset in expected
@@ -192,9 +191,8 @@ def cut(path: Path) -> None:
 def change(path: Path) -> None:
     """Every byte of its first half but the magic number: pages, not the footer."""
     content = path.read_bytes()
-    path.write_bytes(
-        content[:4] + bytes(byte ^ 0x55 for byte in content[4 : len(content) // 2]) + content[len(content) // 2 :]
-    )
+    half = len(content) // 2
+    path.write_bytes(content[:4] + bytes(byte ^ 0x55 for byte in content[4:half]) + content[half:])
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, cut, change], ids=["missing", "cut", "changed"])
