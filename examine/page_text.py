@@ -1,8 +1,9 @@
-"""The text of a page: that of HTML by resiliparse, which comes from the makers of FastWARC; other text as it is."""
+"""The text of a page and its language, by resiliparse, which comes from the makers of FastWARC."""
 
 import codecs
 
 from resiliparse.extract.html2text import extract_plain_text
+from resiliparse.parse.lang import detect_fast
 
 HTML = ("text/html", "application/xhtml+xml")
 TEXTUAL = ("application/json", "application/javascript", "application/ecmascript", "application/xml")
@@ -30,3 +31,9 @@ def text_of(content: bytes, media_type: str, charset: str, *, main_content: bool
     if media_type in HTML:
         return extract_plain_text(decode(content, charset), main_content=main_content)
     return decode(content, charset) if is_textual(media_type) else None
+
+
+def detect_language(text: str | None) -> str | None:
+    """The likeliest language of a text, such as `pt`; none where it is unlike all that resiliparse knows."""
+    language = detect_fast(text)[0] if text else "unknown"
+    return None if language == "unknown" else language

@@ -9,6 +9,8 @@ written, and no other files, no network and no extensions can be reached. Needs 
 its last commit. Times are UTC. On a terminal wide columns are cut, and columns that find no room are named; elsewhere
 values are whole and numbers plain.
 
+detect_language(text) gives the likeliest language of a text, or NULL; short texts such as titles are often mistaken.
+
 Nothing is copied. Tables of cycles are read where they lie, and only the columns and rows that a query needs. `urls`
 is read from the live generations, some 262,144 URLs at a time, and always whole, texts too. --memory bounds what
 DuckDB uses beside some 200 MiB for reading; what needs more goes to a folder for temporary files (TMPDIR).

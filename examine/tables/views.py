@@ -17,6 +17,7 @@ import duckdb
 from contract.crawl_folder import CrawlFolder
 from contract.errors import TryLater, Usage
 from contract.log import replay
+from examine.page_text import detect_language
 from examine.tables.definitions import VIEWS, tables_of
 from examine.tables.known_urls import Journal, KnownUrls, Stream, live_generations
 from examine.tables.layout import unique_names
@@ -58,6 +59,7 @@ class Views:
                 "lock_configuration": True,
             },
         )
+        self._connection.create_function("detect_language", detect_language, [str], str, null_handling="special")
 
     def __enter__(self) -> "Views":
         return self

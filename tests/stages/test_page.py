@@ -13,7 +13,7 @@ from contract import names
 from contract.tables import METADATA
 from contract.warc import HTTP_RESPONSE, encode_record
 from examine import page
-from examine.page_text import decode, is_textual, text_of
+from examine.page_text import decode, detect_language, is_textual, text_of
 from storage.frames import Zstd
 from storage.tables import write_table
 from tests.at_terminal import run_at_terminal
@@ -138,3 +138,5 @@ def test_text_of_types_and_charsets():
     assert text_of(b"a<b", "text/plain", "") == "a<b" and text_of(b"%PDF", "application/pdf", "") is None
     assert decode(b"p\xe3o", "windows-1252") == "pão" and decode(b"p\xe3o", "no-such") == "p\ufffdo"
     assert decode(b"abc", "hex") == "abc" and is_textual("image/svg+xml") and not is_textual("image/png")
+    assert detect_language("O rato roeu a roupa do rei de Roma") == "pt"
+    assert detect_language("") is None and detect_language(None) is None
