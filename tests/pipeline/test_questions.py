@@ -1,4 +1,4 @@
-"""Every question of docs/questions.md and of the README runs, and its answer has the columns that the document shows."""
+"""Every question of docs/questions.md and the README runs, and its answer has the columns that the document shows."""
 
 import re
 import shlex
