@@ -19,7 +19,9 @@ from contract.lines import say, width_of
 from contract.terminal import make_plain
 
 MEASURED = 200  # rows that decide the widths of the columns
-NARROW = 12  # a column is not cut below this while another one is wider
+NARROW = 3  # a column is cut to no less than the third part of the terminal
+PADDED = 80  # without a terminal longer values are whole, but no other row is padded to their length
+DETAIL_MAX = 300  # characters of a value in a list of fields, on a terminal
 GAP = "  "
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 GROUPED_FROM = 10_000  # smaller numbers, such as years and statuses, have no separators
@@ -70,11 +72,10 @@ def print_table(columns: Sequence[str], rows: Iterable[Row]) -> int:
     grouped = [width is not None and not name.endswith(NAMES) for name in columns]
     right = [is_number([row[index] for row in first]) for index in range(len(columns))]
     cells = [[cell(value, group) for value, group in zip(row, grouped)] for row in first]
+    columns = list(map(make_plain, columns))
     widths = [max(map(cells_of, column)) for column in zip(columns, *cells)]
-    left_out: list[str] = []
-    if width is not None:
-        widths = fit_widths(widths, width)
-        left_out = [make_plain(name) for name in columns[len(widths) :]]
+    widths = [min(size, PADDED) for size in widths] if width is None else fit_widths(widths, width)
+    left_out = columns[len(widths) :]
     print_cells(columns, widths, right, width)
     print(GAP.join("-" * size for size in widths))
     number = 0
@@ -88,10 +89,21 @@ def print_table(columns: Sequence[str], rows: Iterable[Row]) -> int:
 
 
 def print_details(row: dict[str, object]) -> None:
-    """One row with many fields: one line per field."""
-    longest = max(map(len, row), default=0)
+    """One row with many fields: one line per field; fields of fields have their names joined by dots."""
+    is_cut = width_of(sys.stdout) is not None
+    fields = dict(flatten(row))
+    longest = max(map(len, fields), default=0)
+    for name, value in fields.items():
+        text = cell(value, False)
+        say(f"{name:{longest}}{GAP}{cut(text, DETAIL_MAX) if is_cut else text}".rstrip(), indent=longest + len(GAP))
+
+
+def flatten(row: dict, prefix: str = "") -> Iterator[tuple[str, object]]:
     for name, value in row.items():
-        say(f"{name:{longest}}{GAP}{cell(value, False)}", indent=longest + len(GAP))
+        if isinstance(value, dict) and value:
+            yield from flatten(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{make_plain(str(name))}", value
 
 
 def print_cells(row: Sequence[str], widths: list[int], right: list[bool], width: int | None) -> None:
@@ -104,21 +116,12 @@ def print_cells(row: Sequence[str], widths: list[int], right: list[bool], width:
 
 
 def fit_widths(widths: list[int], width: int) -> list[int]:
-    """The widths that fit: the widest columns are cut first, to NARROW; then columns at the end are left out."""
-    kept = list(widths)
-    while len(kept) > 1 and sum(min(size, NARROW) for size in kept) + len(GAP) * (len(kept) - 1) > width:
+    """The widths that fit: columns at the end are left out, and then the widest ones are cut."""
+    kept, least = list(widths), width // NARROW
+    while len(kept) > 1 and sum(min(size, least) for size in kept) + len(GAP) * (len(kept) - 1) > width:
         kept.pop()
-    while (surplus := sum(kept) + len(GAP) * (len(kept) - 1) - width) > 0:
-        widest = max(kept)
-        second = max((size for size in kept if size < widest), default=0)
-        number = kept.count(widest)
-        step = max(1, min(widest - second, -(-surplus // number)))
-        for index in [index for index, size in enumerate(kept) if size == widest]:
-            step_here = min(step, surplus)
-            kept[index] -= step_here
-            surplus -= step_here
-        if widest <= 1:
-            break
+    while sum(kept) + len(GAP) * (len(kept) - 1) > width and max(kept) > 1:
+        kept[kept.index(max(kept))] -= 1
     return kept
 
 
@@ -143,14 +146,18 @@ def as_text(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, bytes):
-        return value.decode() if value.isascii() and value.decode().isprintable() else value.hex()
+        return value.decode() if is_ascii_text(value) else value.hex()
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M:%S}" + (f".{value.microsecond // 1000:03d}" if value.microsecond else "")
     if isinstance(value, list | tuple):
         return ", ".join(map(as_text, value))
     if isinstance(value, dict):
-        return json.dumps(value, default=as_json)
+        return ", ".join(f"{name}: {as_text(item)}" for name, item in value.items())
     return str(value)
+
+
+def is_ascii_text(value: bytes) -> bool:
+    return value.isascii() and "".join(value.decode().split()).isprintable()
 
 
 def as_json(value: object) -> object:
