@@ -13,7 +13,7 @@ detect_language(text) gives the likeliest language of a text, or NULL; short tex
 
 Nothing is copied. Tables of cycles are read where they lie, and only the columns and rows that a query needs. `urls`
 is read from the live generations, some 262,144 URLs at a time, and always whole, texts too. --memory bounds what
-DuckDB uses beside some 200 MiB for reading; what needs more goes to a folder for temporary files (TMPDIR).
+DuckDB uses, beside some 400 MiB for reading; what needs more goes to a folder for temporary files (TMPDIR).
 
 A table that is missing or damaged ends the query with exit 65. --allow-partial leaves such tables out and says so; it
 first reads all tables that the query needs, to verify them. It holds for tables of cycles and servers, not for the URLs

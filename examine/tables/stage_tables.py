@@ -38,6 +38,13 @@ OPTIONAL = (names.TARGETS, names.REFUSED_URLS)  # a manifest need not have them
 BLOCK_SERVERS_TABLE = "block_servers"
 
 
+class Rows(ds.FileSystemDataset):
+    """A dataset that forgets the footer of a file once it is read: each takes some 100 kB, and a crawl has many."""
+
+    def scanner(self, **options: object) -> ds.Scanner:
+        return super().scanner(cache_metadata=False, **options)
+
+
 @dataclass
 class File:
     """A file of rows, with the number that its rows get: that of its cycle, or of its block."""
@@ -67,7 +74,7 @@ class StageTables:
         fragments = [
             FORMAT.make_fragment(str(file.path), system, partition_expression=number == file.number) for file in files
         ]
-        return ds.FileSystemDataset(fragments, schema.append(pa.field(column, pa.int64())), FORMAT, system)
+        return Rows(fragments, schema.append(pa.field(column, pa.int64())), FORMAT, system)
 
     def _find(self, table: str) -> Iterator[File]:
         stage, name, _ = TABLES[table]

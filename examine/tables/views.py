@@ -9,8 +9,10 @@ written: views have no rows of their own.
 
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 
@@ -46,6 +48,7 @@ class Views:
         self._tables = StageTables(crawl.path, self._log, allow_partial)
         self._streams: list[Stream] = []
         self._made: set[str] = set()
+        self._thread = ThreadPoolExecutor(1)
         self._folder = tempfile.TemporaryDirectory(prefix="coletor-sql-")
         self._connection = duckdb.connect(
             ":memory:",
@@ -65,6 +68,7 @@ class Views:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._thread.shutdown()
         self._connection.close()
         self._folder.cleanup()
 
@@ -77,21 +81,32 @@ class Views:
         try:
             expect_select(self._connection.extract_statements(sql))
             self._make({name.lower() for name in self._connection.get_table_names(sql)})
-            self._connection.execute(sql)
+            self._do(self._connection.execute, sql)
             types = [str(column[1]) for column in self._connection.description]
             names = list(unique_names(column[0] for column in self._connection.description))
             if any(WITH_ZONE in kind for kind in types):  # for which Python would need a library of time zones
-                self._connection.execute(without_zones(sql, types))
+                self._do(self._connection.execute, without_zones(sql, types))
         except duckdb.Error as error:
             raise self._explain(error) from None
+        except Damaged as error:
+            raise self._judge(error) from None
         return Result(names, self._rows())
 
     def _rows(self) -> Iterator[tuple]:
         try:
-            while rows := self._connection.fetchmany(ROWS_AT_ONCE):
+            while rows := self._do(self._connection.fetchmany, ROWS_AT_ONCE):
                 yield from rows
         except duckdb.Error as error:
             raise self._explain(error) from None
+
+    def _do(self, work: Callable, argument: object) -> Any:
+        """DuckDB's work, in another thread: no signal reaches one that is inside DuckDB, but Ctrl-C must end it."""
+        future = self._thread.submit(work, argument)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            self._connection.interrupt()
+            raise
 
     def _make(self, named: set[str]) -> None:
         """Makes the views that a query names; all of them for one that names none, such as SHOW TABLES."""

@@ -1,8 +1,10 @@
 """bin/sql: the views of a crawl against its files and books, what it refuses, and what it says of damage."""
 
 import json
+import os
 import re
 import shutil
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +13,16 @@ import pytest
 
 from contract import names
 from contract.crawl_folder import create, open_folder
-from contract.errors import Usage
+from contract.errors import TryLater, Usage
 from contract.generation import open_generation, read_urls
-from contract.log import replay
+from contract.log import ABANDON, Entry, commit, replay
 from contract.tables import COLLECTED_STATE, STATES
-from examine.tables import sql
+from examine.tables import sql, views
 from examine.tables.definitions import VIEWS
 from examine.tables.known_urls import live_generations
+from examine.tables.stage_tables import Rows
 from examine.tables.views import Views
+from storage.errors import Damaged
 from tests.at_terminal import run_at_terminal
 from tests.golden import GOLDEN
 from tests.in_process import call
@@ -31,8 +35,8 @@ def ask():
     """Rows of a query on a crawl folder, by default the golden one."""
 
     def query(text: str, crawl: Path = GOLDEN, **options) -> list[tuple]:
-        with Views(open_folder(crawl), **options) as views:
-            return list(views.query(text).rows)
+        with Views(open_folder(crawl), **options) as opened:
+            return list(opened.query(text).rows)
 
     return query
 
@@ -115,11 +119,26 @@ def test_links_have_both_urls_and_kinds_by_name(ask):
     assert sum(row[1] is None for row in found) < number
 
 
+def test_a_query_reads_only_its_columns_by_our_scanner(ask, monkeypatch):
+    """By Rows.scanner, which keeps no footers: the memory of a query does not grow with the number of cycles."""
+    read: list[list[str]] = []
+    scanner = Rows.scanner
+
+    def record(self, **options):
+        made = scanner(self, **options)
+        read.append(made.projected_schema.names)
+        return made
+
+    monkeypatch.setattr(Rows, "scanner", record)
+    assert ask("select count(*) from visits where status = 304") == [(1,)]
+    assert read and all(len(names) <= 2 for names in read)
+
+
 def test_every_view_opens_also_in_a_crawl_without_cycles(ask, tmp_path):
     create(tmp_path / "new", 2)
     for view, definition in VIEWS.items():
-        with Views(open_folder(tmp_path / "new")) as views:
-            result = views.query(f"from {view}")
+        with Views(open_folder(tmp_path / "new")) as opened:
+            result = opened.query(f"from {view}")
             assert result.columns == list(definition.columns) and list(result.rows) == []
 
 
@@ -214,6 +233,19 @@ def test_a_damaged_generation_is_named(command, crawl):
     assert code == 65 and "key.npy" in err and "Traceback" not in err
 
 
+@pytest.mark.parametrize("view", ["urls", "servers"])
+def test_a_generation_that_a_running_crawl_deleted_is_no_damage(crawl, view):
+    with Views(open_folder(crawl)) as opened:
+        (block, number), *_ = live_generations(replay(crawl, 2)).items()
+        shutil.rmtree(crawl / names.generation(block, number))
+        with pytest.raises(Damaged):
+            list(opened.query(f"select count(*) from {view}").rows)
+    with Views(open_folder(crawl)) as opened:
+        commit(crawl, Entry(ABANDON, 99, 2))
+        with pytest.raises(TryLater, match="run the query again"):
+            list(opened.query(f"select count(*) from {view}").rows)
+
+
 def test_only_what_the_log_has_counts(ask, crawl):
     """The pages of a cycle that is not committed are in no view."""
     before = ask("select count(*) from visits")
@@ -231,3 +263,17 @@ def test_a_terminal_gets_a_table_that_fits_and_no_escape_sequences():
     lines = shown.splitlines()
     assert code == 0 and "\x1b" not in shown and "\\x1b[31mred" in shown and "1,234,567" in shown
     assert max(map(len, lines)) <= 60 and "no room for" in shown and "rows)" in lines[-1]
+
+
+def test_control_c_ends_a_query(ask, monkeypatch):
+    """It comes from the query itself, once that runs; without an end of the query this test would take days."""
+    stops = iter([signal.SIGINT])
+
+    def stop(text: str) -> str:
+        for number in stops:
+            os.kill(os.getpid(), number)
+        return text
+
+    monkeypatch.setattr(views, "detect_language", stop)
+    with pytest.raises(KeyboardInterrupt):
+        ask("select count(detect_language(range::varchar)) from range(100000000000)")
