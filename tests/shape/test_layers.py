@@ -37,6 +37,8 @@ IN_ONE_PLACE = {
     "setproctitle": "supervise/warm_process.py",
     "numba": "storage/compiled.py",
     "matplotlib": "study/figures.py",
+    "duckdb": "examine/tables/views.py",
+    "resiliparse": "examine/page_text.py",
 }
 SOURCES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 
