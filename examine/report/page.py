@@ -1,0 +1,95 @@
+"""A report as one HTML file: it loads nothing and runs nothing, whatever the texts of the web in it say."""
+
+from html import escape
+
+from contract.units import moment
+from examine.report.charts import draw_svg
+from examine.report.figures import Figures
+from examine.report.sections import Part, Section
+from examine.report.words import Words
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # no script, no picture, no font, no form from anywhere
+STYLE = """
+:root { color-scheme: light; }
+body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 62rem; margin: 0 auto;
+  padding: 1.5rem; }
+h1 { font-size: 1.8rem; margin: 0 0 .3rem; } h2 { font-size: 1.35rem; border-top: 2px solid #1a1a1a; padding-top: .8rem;
+  margin-top: 2.5rem; }
+a { color: #004b87; } nav ul { columns: 3 14rem; padding-left: 1.2rem; margin: 1rem 0; }
+figure { margin: 1.5rem 0; } figcaption, caption { font-weight: 600; text-align: left; margin-bottom: .5rem; }
+svg { max-width: 100%; height: auto; display: block; }
+table { border-collapse: collapse; margin: .5rem 0 1.5rem; font-size: .9rem; }
+th, td { padding: .2rem .8rem .2rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid #bbb;
+  overflow-wrap: anywhere; }
+th { border-bottom: 2px solid #666; overflow-wrap: normal; } .number { text-align: right; white-space: nowrap;
+  font-variant-numeric: tabular-nums; overflow-wrap: normal; }
+.note { font-size: .9rem; color: #444; } .partial { border: 3px solid #9c2a00; padding: .8rem 1rem; margin: 1rem 0; }
+@media print { body { max-width: none; padding: 0; font-size: 11pt; } nav { display: none; }
+  figure, tr { break-inside: avoid; } h2, figcaption { break-after: avoid; } thead { display: table-header-group; } }
+"""
+
+
+def make_page(of: Figures, sections: list[Section], words: Words) -> str:
+    name, now = escape(of.status["crawl"]), escape(moment(of.status["now_ms"]))
+    links = "".join(f'<li><a href="#{one.name}">{escape(one.title)}</a></li>' for one in sections)
+    heading = escape(words("Report of the crawl"))
+    head = (
+        f'<!doctype html>\n<html lang="{words.language}">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{heading} {name}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{heading} {name}</h1>\n"
+        f'<p class="note">{escape(words("As of"))} {now}. {escape(words("Crawl"))} {escape(of.status["crawl_id"])}, '
+        f"{escape(words('began'))} {escape(moment(of.status['began_at_ms']))}.</p>\n"
+    )
+    body = "".join(show_section(section, words) for section in sections)
+    return f"{head}{warn_of_gaps(of, words)}<nav><ul>{links}</ul></nav>\n</header>\n<main>\n{body}</main>\n</body>\n</html>\n"
+
+
+def warn_of_gaps(of: Figures, words: Words) -> str:
+    if not of.left_out:
+        return ""
+    notes = "".join(f"<li>{escape(note)}</li>" for note in of.left_out)
+    told = words("This report is partial: what could not be read is left out of its sums.")
+    return f'<div class="partial" role="note"><strong>{escape(told)}</strong><ul>{notes}</ul></div>\n'
+
+
+def show_section(section: Section, words: Words) -> str:
+    text = f"<p>{escape(section.text)}</p>\n" if section.text else ""
+    parts = "".join(show_part(part, words) for part in section.parts)
+    return f'<section id="{section.name}">\n<h2>{escape(section.title)}</h2>\n{text}{parts}</section>\n'
+
+
+def show_part(part: Part, words: Words) -> str:
+    """The picture with the table of its numbers; the caption belongs to the first of them."""
+    caption = escape(part.caption)
+    note = f'<p class="note">{escape(part.note)}</p>\n' if part.note else ""
+    if part.chart is None:
+        return f'<div id="part-{part.name}">{show_table(part, words, f"<caption>{caption}</caption>")}{note}</div>\n'
+    svg = draw_svg(part.chart, words).replace("<svg ", f'<svg role="img" aria-label="{caption}" ', 1)
+    figure = f"<figure><figcaption>{caption}</figcaption>{svg}</figure>"
+    return f'<div id="part-{part.name}">{figure}\n{show_table(part, words, "")}{note}</div>\n'
+
+
+def show_table(part: Part, words: Words, caption: str) -> str:
+    if not part.rows:
+        nothing = escape(words("nothing yet"))
+        body = f'<tr><td colspan="{len(part.headers)}">{nothing}</td></tr>'
+    else:
+        body = "".join(f"<tr>{''.join(show_cell(cell, words) for cell in row)}</tr>\n" for row in part.rows)
+    numeric = [bool(part.rows) and all(is_number(row[at]) for row in part.rows) for at in range(len(part.headers))]
+    heads = "".join(
+        f'<th scope="col"{" class=number" if right else ""}>{escape(header)}</th>'
+        for header, right in zip(part.headers, numeric)
+    )
+    return f"<table>{caption}<thead><tr>{heads}</tr></thead>\n<tbody>{body}</tbody></table>\n"
+
+
+def show_cell(cell, words: Words) -> str:
+    if is_number(cell):
+        return f'<td class="number">{escape("-" if cell is None else words.number(cell))}</td>'
+    is_share = isinstance(cell, str) and cell.endswith("%")
+    return f"<td{' class=number' if is_share else ''}>{escape(cell)}</td>"
+
+
+def is_number(cell) -> bool:
+    return cell is None or isinstance(cell, (int, float))

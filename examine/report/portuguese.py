@@ -1,0 +1,3 @@
+"""x"""
+TEXTS={}
+CHART_LOCALE={}
