@@ -4,6 +4,7 @@
   bin/report --crawl DIR --out FILE       writes FILE
   bin/report --crawl DIR --png FOLDER     writes each picture as a PNG file too
   bin/report --crawl DIR --language pt    in Portuguese
+  bin/report --crawl DIR --ranks FILE     with the ranks of FILE, as bin/graph rank writes it
 
 The file needs no network, runs no script, and can be printed. Under each picture stands the table of its numbers.
 It reads files only, needs no lock, and does not disturb a crawl at work. Some minutes for millions of pages.
@@ -22,17 +23,18 @@ from contract.command import make_parser, run
 from contract.crawl_folder import open_folder
 from contract.lines import say
 from contract.units import count
+from examine.report.charts import draw_png
 from examine.report.collection import (
     show_depth,
     show_duplicates,
     show_kinds,
     show_links,
+    show_ranks,
     show_seeds,
     show_servers,
     show_sizes,
     show_visits,
 )
-from examine.report.charts import draw_png
 from examine.report.figures import Figures, gather
 from examine.report.page import make_page
 from examine.report.progress import (
@@ -51,7 +53,17 @@ from examine.report.words import ENGLISH, LANGUAGES, Words
 NAME = "report"
 SECTIONS = (
     *(summarise, show_problems, show_progress, show_rate, show_waits, show_stages, show_cycles, show_errors),
-    *(show_seeds, show_kinds, show_sizes, show_servers, show_links, show_depth, show_visits, show_duplicates),
+    *(
+        show_seeds,
+        show_kinds,
+        show_sizes,
+        show_servers,
+        show_links,
+        show_ranks,
+        show_depth,
+        show_visits,
+        show_duplicates,
+    ),
 )
 
 
@@ -61,10 +73,11 @@ def main() -> int:
     parser.add_argument("--png", type=Path, metavar="FOLDER", help="write each picture there as a PNG file")
     parser.add_argument("--language", choices=LANGUAGES, default=ENGLISH, help="default: en")
     parser.add_argument("--allow-partial", action="store_true", help="leave out what cannot be read")
+    parser.add_argument("--ranks", type=Path, metavar="FILE", help="show ranks: a URL, a blank and its rank per line")
     arguments = parser.parse_args()
     words = Words(arguments.language)
     now_ms = time.time_ns() // 1_000_000
-    of = gather(open_folder(arguments.crawl), now_ms, allow_partial=arguments.allow_partial)
+    of = gather(open_folder(arguments.crawl), now_ms, allow_partial=arguments.allow_partial, ranks_file=arguments.ranks)
     sections = make_sections(of, words)
     write(arguments.out, make_page(of, sections, words).encode("utf-8", "backslashreplace"))
     if arguments.png is not None:

@@ -30,10 +30,13 @@ def values_of(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> alt.D
     return alt.Data(values=[dict(zip(columns, row)) for row in rows])
 
 
-def bars(rows: Sequence[tuple[str, float]], quantity: str, words: Words) -> alt.LayerChart:
-    """Horizontal bars, in the order of the rows, each with its number."""
-    total = sum(value for _, value in rows) or 1
-    told = [(label, value, f"{words.number(value)}  ({words.share(value / total)})") for label, value in rows]
+def bars(rows: Sequence[tuple[str, float]], quantity: str, words: Words, total: float = 0) -> alt.LayerChart:
+    """Horizontal bars, in the order of the rows, each with its number, and its share of a total."""
+
+    def tell(value: float) -> str:
+        return words.number(value) + (f"  ({words.share(value / total)})" if total else "")
+
+    told = [(label, value, tell(value)) for label, value in rows]
     base = alt.Chart(values_of(("label", "value", "told"), told)).encode(
         y=alt.Y("label:N", sort=None, title=None, axis=alt.Axis(labelLimit=LABEL_MAX, ticks=False, domain=False)),
         x=alt.X(
@@ -92,7 +95,9 @@ def lines(
     if limit is not None:
         at = alt.Chart(values_of(("value", "name"), [(limit, limit_name)])).encode(y="value:Q")
         layers.append(at.mark_rule(color=COLOURS[1], strokeDash=[6, 3], strokeWidth=2))
-        layers.append(at.mark_text(align="left", baseline="bottom", dy=-3, color=INK).encode(x=alt.value(4), text="name:N"))
+        layers.append(
+            at.mark_text(align="left", baseline="bottom", dy=-3, color=INK).encode(x=alt.value(4), text="name:N")
+        )
     return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
 
 
@@ -147,7 +152,9 @@ def draw_svg(chart: alt.LayerChart, words: Words) -> str:
     number = next(_numbers)
     svg = stream.getvalue()
     for name in set(re.findall(r' id="([^"]+)"', svg)):
-        svg = svg.replace(f' id="{name}"', f' id="p{number}-{name}"').replace(f"url(#{name})", f"url(#p{number}-{name})")
+        svg = svg.replace(f' id="{name}"', f' id="p{number}-{name}"').replace(
+            f"url(#{name})", f"url(#p{number}-{name})"
+        )
     return svg
 
 

@@ -1,4 +1,4 @@
-"""Sections about what was collected: kinds of pages, sizes, servers, domains, links, depth, visits, duplicates, seeds."""
+"""Sections about what was collected: kinds of pages, sizes, servers, links, depth, visits, duplicates, seeds."""
 
 from collections import Counter
 
@@ -11,7 +11,7 @@ from examine.report.words import Words
 
 SHOWN = 15  # words of a distribution; the rest is one row
 SEED_ROWS_MAX = 50
-COLLECTED, NOT_ASKED = "collected", ("waiting", "prescheduled")
+COLLECTED, NOT_ASKED, NOT_ASKED_YET = "collected", ("waiting", "prescheduled"), "not asked yet"
 DEAD_FROM = 400  # status
 
 
@@ -52,7 +52,15 @@ def show_sizes(of: Figures, words: Words) -> Section:
     chart = bars([(row[0], number) for row, (_, number) in zip(rows, about)], "bytes", words) if pages else None
     parts = [
         Part("compression", words("Compression"), headers, rows, chart),
-        bins_part("sizes", words("Sizes of bodies as received"), words("size"), words("pages"), of.answers.sizes.rows(), words, columns),
+        bins_part(
+            "sizes",
+            words("Sizes of bodies as received"),
+            words("size"),
+            words("pages"),
+            of.answers.sizes.rows(),
+            words,
+            columns,
+        ),
     ]
     return Section("sizes", words("Sizes and compression"), "", parts)
 
@@ -95,11 +103,14 @@ def show_links(of: Figures, words: Words) -> Section:
     linked, pages = of.known.linked.rows(), words("pages")
     out, into = of.answers.links_out, of.known.links_in
     text = words("Mean links per page: {out} out, {into} in.").format(
-        out="-" if out.mean is None else words.number(out.mean), into="-" if into.mean is None else words.number(into.mean)
+        out="-" if out.mean is None else words.number(out.mean),
+        into="-" if into.mean is None else words.number(into.mean),
     )
     parts = [
         bins_part("links-out", words("Links out of a page"), words("links"), pages, out.rows(), words, columns),
-        bins_part("links-in", words("Pages that link to a collected page"), words("links"), pages, into.rows(), words, columns),
+        bins_part(
+            "links-in", words("Pages that link to a collected page"), words("links"), pages, into.rows(), words, columns
+        ),
         Part(
             "linked",
             words("URLs that most pages link to"),
@@ -111,12 +122,50 @@ def show_links(of: Figures, words: Words) -> Section:
     return Section("links", words("Degrees"), text, parts)
 
 
+def show_ranks(of: Figures, words: Words) -> Section:
+    ranks, best = of.ranks, of.ranks.best if of.ranks else []
+    told = (
+        "Ranks of the file that --ranks names."
+        if ranks
+        else "Give a file of bin/graph rank with --ranks to see ranks here."
+    )
+    parts = [
+        Part(
+            "ranks",
+            words("URLs with the highest ranks"),
+            ("URL", words("rank")),
+            best,
+            bars([(shorten(url), rank) for url, rank in best], words("rank"), words) if best else None,
+        ),
+        bins_part(
+            "rank-distribution",
+            words("Distribution of ranks"),
+            words("rank"),
+            "URLs",
+            ranks.rows() if ranks else [],
+            words,
+            columns,
+        ),
+    ]
+    return Section("ranks", words("Ranks"), words(told), parts)
+
+
 def show_depth(of: Figures, words: Words) -> Section:
-    depths, deepest = ([(str(n), int(m)) for n, m in enumerate(trim(a))] for a in (of.known.depths, of.known.domain_depths))
+    depths, deepest = (
+        [(str(n), int(m)) for n, m in enumerate(trim(a))] for a in (of.known.depths, of.known.domain_depths)
+    )
     text = words("Depth is the least number of links from a seed. A domain counts once, at its deepest collected page.")
     parts = [
         bins_part("depths", words("Pages by depth"), words("depth"), words("pages"), depths, words, columns),
-        bins_part("deepest", words("How deep domains were followed"), words("depth"), words("domains"), deepest, words, columns),
+        bins_part(
+            "deepest",
+            words("How deep domains were followed"),
+            words("depth"),
+            words("domains"),
+            deepest,
+            words,
+            columns,
+        ),
     ]
     return Section("depth", words("Depth"), text, parts)
 
@@ -174,16 +223,18 @@ def show_seeds(of: Figures, words: Words) -> Section:
     by_host: Counter = Counter((is_dead, seed.server, result) for seed, result, is_dead in results)
     ordered = sorted(by_host.items(), key=lambda item: (not item[0][0], -item[1], item[0]))
     rows = [
-        (server, words(result.replace("_", " ")), words("dead") if is_dead else "", number)
+        (server, tell(result, words), words("dead") if is_dead else "", number)
         for (is_dead, server, result), number in ordered
     ]
-    by_result = Counter(words(result.replace("_", " ")) for _, result, _ in results)
+    by_result = Counter(tell(result, words) for _, result, _ in results)
     dead = sorted((seed.url, result) for seed, result, is_dead in results if is_dead)
     note = words("The first {shown} of {all} rows.").format(shown=SEED_ROWS_MAX, all=words.number(len(rows)))
     dead_note = words("The first {shown} of {all} rows.").format(shown=SEED_ROWS_MAX, all=words.number(len(dead)))
     left_out = of.known.seeds_left_out
     parts = [
-        share_part("seeds", words("Seeds by result"), words("result"), words("seeds"), by_result.most_common(), words, bars),
+        share_part(
+            "seeds", words("Seeds by result"), words("result"), words("seeds"), by_result.most_common(), words, bars
+        ),
         Part(
             "seeds-by-host",
             words("Seeds by server and result, dead ones first"),
@@ -195,7 +246,7 @@ def show_seeds(of: Figures, words: Words) -> Section:
             "dead-seeds",
             words("Dead seeds"),
             ("URL", words("result")),
-            [(url, words(result.replace("_", " "))) for url, result in dead[:SEED_ROWS_MAX]],
+            [(url, tell(result, words)) for url, result in dead[:SEED_ROWS_MAX]],
             note=dead_note if len(dead) > SEED_ROWS_MAX else "",
         ),
     ]
@@ -205,9 +256,13 @@ def show_seeds(of: Figures, words: Words) -> Section:
     return Section("seeds", words("Seeds"), text, parts)
 
 
+def tell(result: str, words: Words) -> str:
+    """A state in the words of the report; a status or a reason as it is."""
+    return words(result.replace("_", " ")) if result in (*STATES, NOT_ASKED_YET) else result
+
+
 def judge(seed: Seed, word: str) -> tuple[str, bool]:
     """What became of a seed: its last status or reason, else its state; and whether it is dead."""
-    assert seed.state in STATES
     if not word:
-        return ("not asked yet", False) if seed.state in NOT_ASKED else (seed.state, seed.state != COLLECTED)
+        return (NOT_ASKED_YET, False) if seed.state in NOT_ASKED else (seed.state, seed.state != COLLECTED)
     return plain(word), not word.isdigit() or int(word) >= DEAD_FROM

@@ -51,11 +51,11 @@ class Blocks:
 
 def read_cycles(crawl: Path, log: History, left_out: LeftOut) -> Cycles:
     cycles, blocks = Cycles(), Blocks()
-    for entry in log.entries:
+    for position, entry in enumerate(log.entries):
         if entry is None or not (KINDS[entry.kind].merges or KINDS[entry.kind].forgets or KINDS[entry.kind].splits):
             continue
         with left_out.reading(crawl / names.cycle(entry.cycle)):
-            cycles.rows.append(read_cycle(crawl, entry, cycles, blocks))
+            cycles.rows.append({"commit": position} | read_cycle(crawl, entry, cycles, blocks))
     return cycles
 
 

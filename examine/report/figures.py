@@ -1,6 +1,7 @@
 """All figures of a report, each read once: bin/status's, and those of the log, the tables and the live generations."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from contract.crawl_config import read_crawl_config
 from contract.crawl_folder import CrawlFolder
@@ -13,6 +14,7 @@ from examine.report.answers import Answers, read_answers
 from examine.report.cycles import Cycles, read_cycles
 from examine.report.damage import LeftOut
 from examine.report.known import Known, read_known
+from examine.report.ranks import Ranks, read_ranks
 from examine.report.work import Work, describe_work
 
 LOOKS = 4  # a crawl at work may delete a generation while we read it
@@ -27,17 +29,19 @@ class Figures:
     known: Known
     work: Work
     duplicates: Duplicates | None
+    ranks: Ranks | None
     bandwidth_max_bytes_per_s: int  # 0: no limit
     left_out: list[str]  # what could not be read
 
 
-def gather(crawl: CrawlFolder, now_ms: int, *, allow_partial: bool = False) -> Figures:
+def gather(crawl: CrawlFolder, now_ms: int, *, allow_partial: bool = False, ranks_file: Path | None = None) -> Figures:
     """Reads a crawl that may be at work. BadInput where a file is damaged, unless `allow_partial`."""
+    ranks = read_ranks(ranks_file, crawl) if ranks_file else None
     for look in range(1, LOOKS + 1):
         status = describe(crawl, now_ms)
         left_out = LeftOut(allow_partial)
         try:
-            figures = read_once(crawl, status, left_out)
+            figures = read_once(crawl, status, ranks, left_out)
             is_whole = not left_out.notes
         except BadInput:
             if look == LOOKS or not has_grown(crawl, status):
@@ -53,7 +57,7 @@ def has_grown(crawl: CrawlFolder, status: dict) -> bool:
     return find_end(crawl.path, status["commits"]) > status["commits"]
 
 
-def read_once(crawl: CrawlFolder, status: dict, left_out: LeftOut) -> Figures:
+def read_once(crawl: CrawlFolder, status: dict, ranks: Ranks | None, left_out: LeftOut) -> Figures:
     log = replay(crawl.path, crawl.blocks_first, status["commits"])
     known = read_known(crawl, log, status["now_ms"], left_out)
     duplicates = None
@@ -66,6 +70,7 @@ def read_once(crawl: CrawlFolder, status: dict, left_out: LeftOut) -> Figures:
         known,
         describe_work(read_tail(crawl.path)),
         duplicates,
+        ranks,
         read_limit(crawl),
         list(dict.fromkeys(left_out.notes)),
     )

@@ -99,7 +99,9 @@ def add_servers(known: Known, crawl: CrawlFolder, block: Generation) -> None:
     collected, of_known = (column(table, name).astype(np.int64) for name in ("collected", "known"))
     mean_ms = column(table, "mean_ms")
     best = np.argsort(-collected, kind="stable")[:TOP]
-    known.servers.add((make_plain(named[row]), *(int(of[row]) for of in (collected, of_known, mean_ms))) for row in best)
+    known.servers.add(
+        (make_plain(named[row]), *(int(of[row]) for of in (collected, of_known, mean_ms))) for row in best
+    )
     first = starts_of_runs(column(table, "domain_key"))
     sums = [np.add.reduceat(values, first) for values in (collected, of_known, np.ones(len(table), np.int64))]
     keys = crawl.keys()

@@ -1,14 +1,17 @@
 """A report as one HTML file: it loads nothing and runs nothing, whatever the texts of the web in it say."""
 
+import re
 from html import escape
 
 from contract.units import moment
 from examine.report.charts import draw_svg
 from examine.report.figures import Figures
-from examine.report.sections import Part, Section
+from examine.report.sections import Cell, Part, Section
 from examine.report.words import Words
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # no script, no picture, no font, no form from anywhere
+MEASURED = re.compile(r"[0-9.,]+(%| [kMGT]?B)")  # a number with its unit
+LONG_FROM = 40  # characters: a longer cell may break within a word, as URLs have no blanks
 STYLE = """
 :root { color-scheme: light; }
 body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 62rem; margin: 0 auto;
@@ -19,10 +22,9 @@ a { color: #004b87; } nav ul { columns: 3 14rem; padding-left: 1.2rem; margin: 1
 figure { margin: 1.5rem 0; } figcaption, caption { font-weight: 600; text-align: left; margin-bottom: .5rem; }
 svg { max-width: 100%; height: auto; display: block; }
 table { border-collapse: collapse; margin: .5rem 0 1.5rem; font-size: .9rem; }
-th, td { padding: .2rem .8rem .2rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid #bbb;
-  overflow-wrap: anywhere; }
-th { border-bottom: 2px solid #666; overflow-wrap: normal; } .number { text-align: right; white-space: nowrap;
-  font-variant-numeric: tabular-nums; overflow-wrap: normal; }
+th, td { padding: .2rem 1.2rem .2rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid #bbb; }
+th { border-bottom: 2px solid #666; } caption { white-space: nowrap; } .long { overflow-wrap: anywhere; }
+.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 .note { font-size: .9rem; color: #444; } .partial { border: 3px solid #9c2a00; padding: .8rem 1rem; margin: 1rem 0; }
 @media print { body { max-width: none; padding: 0; font-size: 11pt; } nav { display: none; }
   figure, tr { break-inside: avoid; } h2, figcaption { break-after: avoid; } thead { display: table-header-group; } }
@@ -37,12 +39,14 @@ def make_page(of: Figures, sections: list[Section], words: Words) -> str:
         f'<!doctype html>\n<html lang="{words.language}">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{heading} {name}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{heading} {name}</h1>\n"
+        f"<title>{heading} {name}</title>\n<style>{STYLE}</style>\n</head>\n"
+        f"<body>\n<header>\n<h1>{heading} {name}</h1>\n"
         f'<p class="note">{escape(words("As of"))} {now}. {escape(words("Crawl"))} {escape(of.status["crawl_id"])}, '
         f"{escape(words('began'))} {escape(moment(of.status['began_at_ms']))}.</p>\n"
     )
     body = "".join(show_section(section, words) for section in sections)
-    return f"{head}{warn_of_gaps(of, words)}<nav><ul>{links}</ul></nav>\n</header>\n<main>\n{body}</main>\n</body>\n</html>\n"
+    head += f"{warn_of_gaps(of, words)}<nav><ul>{links}</ul></nav>\n</header>\n"
+    return f"{head}<main>\n{body}</main>\n</body>\n</html>\n"
 
 
 def warn_of_gaps(of: Figures, words: Words) -> str:
@@ -72,7 +76,7 @@ def show_part(part: Part, words: Words) -> str:
 
 def show_table(part: Part, words: Words, caption: str) -> str:
     if not part.rows:
-        nothing = escape(words("nothing yet"))
+        nothing = escape(words("none"))
         body = f'<tr><td colspan="{len(part.headers)}">{nothing}</td></tr>'
     else:
         body = "".join(f"<tr>{''.join(show_cell(cell, words) for cell in row)}</tr>\n" for row in part.rows)
@@ -84,12 +88,12 @@ def show_table(part: Part, words: Words, caption: str) -> str:
     return f"<table>{caption}<thead><tr>{heads}</tr></thead>\n<tbody>{body}</tbody></table>\n"
 
 
-def show_cell(cell, words: Words) -> str:
+def show_cell(cell: Cell, words: Words) -> str:
     if is_number(cell):
-        return f'<td class="number">{escape("-" if cell is None else words.number(cell))}</td>'
-    is_share = isinstance(cell, str) and cell.endswith("%")
-    return f"<td{' class=number' if is_share else ''}>{escape(cell)}</td>"
+        told = cell if isinstance(cell, str) else "-" if cell is None else words.number(cell)
+        return f'<td class="number">{escape(told)}</td>'
+    return f"<td{' class=long' if len(cell) > LONG_FROM else ''}>{escape(cell)}</td>"
 
 
-def is_number(cell) -> bool:
-    return cell is None or isinstance(cell, (int, float))
+def is_number(cell: Cell) -> bool:
+    return not isinstance(cell, str) or MEASURED.fullmatch(cell) is not None

@@ -67,7 +67,14 @@ def show_progress(of: Figures, words: Words) -> Section:
     text = words("All answers up to a time, later visits included, and registered domains that had answered.")
     parts = [
         Part("pages", words("Pages over time"), headers[:2], [row[:2] for row in shown], drawn[0], note),
-        Part("domains", words("Domains over time"), (headers[0], headers[2]), [(a, d) for a, _, d in shown], drawn[1], note),
+        Part(
+            "domains",
+            words("Domains over time"),
+            (headers[0], headers[2]),
+            [(a, d) for a, _, d in shown],
+            drawn[1],
+            note,
+        ),
     ]
     return Section("progress", words("Pages and domains over time"), text, parts)
 
@@ -147,7 +154,7 @@ def show_stages(of: Figures, words: Words) -> Section:
         + (words.size(stage.memory_peak_bytes), words.share(stage.share))
         for stage in work.stages
     ]
-    text = words("Which stage of which cycle worked when: the newest cycles. The table counts all that the journal has.")
+    text = words("Which stage of the newest cycles worked when. The table counts all that the journal has.")
     text += f" {words('Effective time')}: {effective_time(of, words)}."
     caption = words("Stages of the newest cycles (S scheduler, F fetcher, E extractor, V verifier)")
     return Section("stages", words("Stage times"), text, [Part("stages", caption, headers, rows, chart)])
@@ -156,9 +163,9 @@ def show_stages(of: Figures, words: Words) -> Section:
 def show_cycles(of: Figures, words: Words) -> Section:
     rows = of.cycles.rows
     figures = ("known", "collected", "waiting")
-    series = {words(name): [(row["cycle"], row[name]) for row in rows] for name in figures}
-    chart = lines(series, "URLs", words, by=words("cycle")) if rows else None
-    columns_shown = ("cycle", "kind", "block", "listed", "answered", "failed", "refused", "not_reached", *figures)
+    series = {words(name): [(row["commit"], row[name]) for row in rows] for name in figures}
+    chart = lines(series, "URLs", words, by=words("commit")) if rows else None
+    columns_shown = ("commit", "cycle", "kind", "block", *FETCHED, *figures)
     table, note = thin_out([tuple(row[name] for name in columns_shown) for row in rows], words)
     headers = [words(name.replace("_", " ")) for name in columns_shown]
     text = words(

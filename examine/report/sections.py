@@ -1,4 +1,4 @@
-"""What a section of a report consists of: a title, sentences, and parts, each a picture with the table of its numbers."""
+"""What a section of a report consists of: a title, sentences, and parts, each a picture over a table of its numbers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from contract.terminal import make_plain
 from examine.report.sums import OTHERS
 from examine.report.words import Words
 
-TABLE_ROWS_MAX = 25
+TABLE_ROWS_MAX = 15
 LABEL_MAX = 60  # characters beside a bar; the table has the whole text
 
 Cell = str | int | float | None
@@ -54,14 +54,20 @@ def thin_out(rows: Sequence[Sequence[Cell]], words: Words) -> tuple[Sequence[Seq
 
 
 def share_part(
-    name: str, caption: str, header: str, quantity: str, counts: Sequence[tuple[str, int]], words: Words, chart: Callable
+    name: str,
+    caption: str,
+    header: str,
+    quantity: str,
+    counts: Sequence[tuple[str, int]],
+    words: Words,
+    chart: Callable,
 ) -> Part:
     """Bars of counts by word, over a table with their shares."""
     told = [(plain(word) or words("(none)"), number) for word, number in counts]
     told = [(words("all others") if word == OTHERS else word, number) for word, number in told]
     total = sum(number for _, number in told)
     rows = [(word, number, words.share(number / total)) for word, number in told]
-    drawn = chart([(shorten(word), number) for word, number in told], quantity, words) if told else None
+    drawn = chart([(shorten(word), number) for word, number in told], quantity, words, total) if told else None
     return Part(name, caption, (header, quantity, words("share")), rows, drawn)
 
 

@@ -53,8 +53,7 @@ class Timeline:
             return []
         empty = np.zeros(len(self.columns))
         return [
-            {"at_ms": bucket * self.step_s * 1000}
-            | dict(zip(self.columns, self._sums.get(bucket, empty).tolist()))
+            {"at_ms": bucket * self.step_s * 1000} | dict(zip(self.columns, self._sums.get(bucket, empty).tolist()))
             for bucket in range(min(self._sums), max(self._sums) + 1)
         ]
 

@@ -1,6 +1,4 @@
-"""The words and numbers of a report in a language. English texts are the keys; what has no translation stays English."""
-
-from collections.abc import Callable
+"""The words and numbers of a report in a language. English texts are the keys; what has no translation stays so."""
 
 from contract.units import duration, size
 from examine.report import portuguese
@@ -42,6 +40,3 @@ class Words:
 
     def chart_locale(self) -> dict:
         return {} if self.language == ENGLISH else portuguese.CHART_LOCALE
-
-
-Translate = Callable[[str], str]
