@@ -3,7 +3,7 @@
 from collections import Counter
 
 from contract.tables import STATES
-from examine.report.charts import bars, columns
+from examine.report.charts import bars
 from examine.report.figures import Figures
 from examine.report.known import Seed
 from examine.report.sections import Part, Section, bins_part, plain, share_part, shorten
@@ -25,7 +25,7 @@ def show_kinds(of: Figures, words: Words) -> Section:
         ("troubles", "Answers that were not read whole", "trouble", "pages", answers.troubles),
     )
     parts = [
-        share_part(name, words(caption), words(header), words(quantity), tally.most_common(SHOWN), words, bars)
+        share_part(name, words(caption), words(header), words(quantity), tally.most_common(SHOWN), words)
         for name, caption, header, quantity, tally in about
     ]
     text = words("Status codes count every answer; the rest counts each collected page once, by its last full answer.")
@@ -53,13 +53,7 @@ def show_sizes(of: Figures, words: Words) -> Section:
     parts = [
         Part("compression", words("Compression"), headers, rows, chart),
         bins_part(
-            "sizes",
-            words("Sizes of bodies as received"),
-            words("size"),
-            words("pages"),
-            of.answers.sizes.rows(),
-            words,
-            columns,
+            "sizes", words("Sizes of bodies as received"), words("size"), words("pages"), of.answers.sizes.rows(), words
         ),
     ]
     return Section("sizes", words("Sizes and compression"), "", parts)
@@ -93,7 +87,6 @@ def show_servers(of: Figures, words: Words) -> Section:
                 pages,
                 of.known.suffixes.most_common(SHOWN),
                 words,
-                bars,
             ),
         ],
     )
@@ -107,10 +100,8 @@ def show_links(of: Figures, words: Words) -> Section:
         into="-" if into.mean is None else words.number(into.mean),
     )
     parts = [
-        bins_part("links-out", words("Links out of a page"), words("links"), pages, out.rows(), words, columns),
-        bins_part(
-            "links-in", words("Pages that link to a collected page"), words("links"), pages, into.rows(), words, columns
-        ),
+        bins_part("links-out", words("Links out of a page"), words("links"), pages, out.rows(), words),
+        bins_part("links-in", words("Pages that link to a collected page"), words("links"), pages, into.rows(), words),
         Part(
             "linked",
             words("URLs that most pages link to"),
@@ -144,7 +135,6 @@ def show_ranks(of: Figures, words: Words) -> Section:
             "URLs",
             ranks.rows() if ranks else [],
             words,
-            columns,
         ),
     ]
     return Section("ranks", words("Ranks"), words(told), parts)
@@ -156,16 +146,8 @@ def show_depth(of: Figures, words: Words) -> Section:
     )
     text = words("Depth is the least number of links from a seed. A domain counts once, at its deepest collected page.")
     parts = [
-        bins_part("depths", words("Pages by depth"), words("depth"), words("pages"), depths, words, columns),
-        bins_part(
-            "deepest",
-            words("How deep domains were followed"),
-            words("depth"),
-            words("domains"),
-            deepest,
-            words,
-            columns,
-        ),
+        bins_part("depths", words("Pages by depth"), words("depth"), words("pages"), depths, words),
+        bins_part("deepest", words("How deep domains were followed"), words("depth"), words("domains"), deepest, words),
     ]
     return Section("depth", words("Depth"), text, parts)
 
@@ -183,8 +165,7 @@ def show_visits(of: Figures, words: Words) -> Section:
         ("freshness", "Freshness: days since the last visit", "days", known.ages),
     )
     parts = [
-        bins_part(name, words(caption), words(label), pages, bins.rows(), words, columns)
-        for name, caption, label, bins in about
+        bins_part(name, words(caption), words(label), pages, bins.rows(), words) for name, caption, label, bins in about
     ]
     return Section("visits", words("Visits, changes and freshness"), "", parts)
 
@@ -232,9 +213,7 @@ def show_seeds(of: Figures, words: Words) -> Section:
     dead_note = words("The first {shown} of {all} rows.").format(shown=SEED_ROWS_MAX, all=words.number(len(dead)))
     left_out = of.known.seeds_left_out
     parts = [
-        share_part(
-            "seeds", words("Seeds by result"), words("result"), words("seeds"), by_result.most_common(), words, bars
-        ),
+        share_part("seeds", words("Seeds by result"), words("result"), words("seeds"), by_result.most_common(), words),
         Part(
             "seeds-by-host",
             words("Seeds by server and result, dead ones first"),

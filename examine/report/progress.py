@@ -4,7 +4,8 @@ from itertools import accumulate
 
 from contract import names
 from contract.units import moment
-from examine.report.charts import bars, columns, gantt, lines
+from examine.report.charts import bars, gantt, lines
+from examine.report.cycles import FETCHED
 from examine.report.figures import Figures
 from examine.report.sections import Part, Section, bins_part, plain, share_part, thin_out
 from examine.report.words import Words
@@ -137,7 +138,6 @@ def show_waits(of: Figures, words: Words) -> Section:
                 words("answers"),
                 of.answers.waits.rows(),
                 words,
-                columns,
             ),
         ],
     )
@@ -181,7 +181,6 @@ def show_cycles(of: Figures, words: Words) -> Section:
         "URLs",
         [(words(state), number) for state, number in states] if of.status["known"] else [],
         words,
-        bars,
     )
     return Section("cycles", words("Known, collected, waiting"), text, [part, now])
 

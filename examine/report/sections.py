@@ -1,11 +1,12 @@
 """What a section of a report consists of: a title, sentences, and parts, each a picture over a table of its numbers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from altair import LayerChart
 
 from contract.terminal import make_plain
+from examine.report.charts import bars, columns
 from examine.report.sums import OTHERS
 from examine.report.words import Words
 
@@ -54,28 +55,22 @@ def thin_out(rows: Sequence[Sequence[Cell]], words: Words) -> tuple[Sequence[Seq
 
 
 def share_part(
-    name: str,
-    caption: str,
-    header: str,
-    quantity: str,
-    counts: Sequence[tuple[str, int]],
-    words: Words,
-    chart: Callable,
+    name: str, caption: str, header: str, quantity: str, counts: Sequence[tuple[str, int]], words: Words
 ) -> Part:
     """Bars of counts by word, over a table with their shares."""
     told = [(plain(word) or words("(none)"), number) for word, number in counts]
     told = [(words("all others") if word == OTHERS else word, number) for word, number in told]
     total = sum(number for _, number in told)
     rows = [(word, number, words.share(number / total)) for word, number in told]
-    drawn = chart([(shorten(word), number) for word, number in told], quantity, words, total) if told else None
+    drawn = bars([(shorten(word), number) for word, number in told], quantity, words, total) if told else None
     return Part(name, caption, (header, quantity, words("share")), rows, drawn)
 
 
 def bins_part(
-    name: str, caption: str, label: str, quantity: str, rows: Sequence[tuple[str, int]], words: Words, chart: Callable
+    name: str, caption: str, label: str, quantity: str, rows: Sequence[tuple[str, int]], words: Words
 ) -> Part:
     """Upright bars of a distribution, over a table with shares."""
     total = sum(number for _, number in rows)
     told = [(bin_name, number, words.share(number / total)) for bin_name, number in rows]
-    drawn = chart(rows, label, quantity, words) if rows else None
+    drawn = columns(rows, label, quantity, words) if rows else None
     return Part(name, caption, (label, quantity, words("share")), told, drawn)
