@@ -11,8 +11,10 @@ from itertools import count
 
 import altair as alt
 
+from contract.terminal import make_plain
 from examine.report.words import Words
 
+Chart = alt.LayerChart
 WIDTH, HEIGHT, ROW_HEIGHT = 680, 240, 22
 COLUMN_MAX = 90  # pixels of an upright bar with its gap
 LABEL_MAX = 260  # pixels of a label beside a bar
@@ -27,10 +29,15 @@ _numbers = count(1)
 
 
 def values_of(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> alt.Data:
-    return alt.Data(values=[dict(zip(columns, row)) for row in rows])
+    """Texts become plain here: a character that XML does not allow would end vl-convert, and with it this process."""
+    return alt.Data(values=[dict(zip(columns, map(make_safe, row))) for row in rows])
 
 
-def bars(rows: Sequence[tuple[str, float]], quantity: str, words: Words, total: float = 0) -> alt.LayerChart:
+def make_safe(value: object) -> object:
+    return make_plain(value) if isinstance(value, str) else value
+
+
+def bars(rows: Sequence[tuple[str, float]], quantity: str, words: Words, total: float = 0) -> Chart:
     """Horizontal bars, in the order of the rows, each with its number, and its share of a total."""
 
     def tell(value: float) -> str:
@@ -50,7 +57,7 @@ def bars(rows: Sequence[tuple[str, float]], quantity: str, words: Words, total: 
     return (base.mark_bar(color=COLOURS[0]) + numbers).properties(width=WIDTH - 180, height=ROW_HEIGHT * len(rows))
 
 
-def columns(rows: Sequence[tuple[str, float]], label: str, quantity: str, words: Words) -> alt.LayerChart:
+def columns(rows: Sequence[tuple[str, float]], label: str, quantity: str, words: Words) -> Chart:
     """Upright bars of a distribution, in the order of its bins, each with its number."""
     told = [(name, value, words.number(value)) for name, value in rows]
     base = alt.Chart(values_of(("label", "value", "told"), told)).encode(
@@ -70,7 +77,7 @@ def lines(
     by: str = "",
     limit: float | None = None,
     limit_name: str = "",
-) -> alt.LayerChart:
+) -> Chart:
     """Lines over time (milliseconds since 1970), or over the numbers named `by`; the limit is a dashed rule."""
     rows = [(name, at, value) for name, points in series.items() for at, value in points]
     names, is_alone = list(series), max(map(len, series.values())) == 1
@@ -101,7 +108,7 @@ def lines(
     return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
 
 
-def gantt(rows: Sequence[tuple[str, str, int, int]], stages: Sequence[str], words: Words) -> alt.LayerChart:
+def gantt(rows: Sequence[tuple[str, str, int, int]], stages: Sequence[str], words: Words) -> Chart:
     """Bars of (row, stage, begin, end), with the first letter of the stage where there is room."""
     span = max(1, max(row[3] for row in rows) - min(row[2] for row in rows))
     told = [(*row, row[1][0].upper() if row[3] - row[2] >= LETTER_FROM * span else "") for row in rows]
@@ -131,7 +138,7 @@ def time_axis(field: str, moments_ms: Sequence[float], words: Words) -> alt.X:
     return alt.X(field, title=words("time (UTC)"), scale=alt.Scale(type="utc"), axis=axis)
 
 
-def configured(chart: alt.LayerChart, words: Words) -> alt.LayerChart:
+def configured(chart: Chart, words: Words) -> Chart:
     """With the font, colours and numbers of all charts."""
     return (
         chart.configure(font="sans-serif", background="white", locale=words.chart_locale(), padding=6)
@@ -145,7 +152,7 @@ def configured(chart: alt.LayerChart, words: Words) -> alt.LayerChart:
     )
 
 
-def draw_svg(chart: alt.LayerChart, words: Words) -> str:
+def draw_svg(chart: Chart, words: Words) -> str:
     """The picture as an element of an HTML page, with ids that no other picture has."""
     stream = io.StringIO()
     configured(chart, words).save(stream, format="svg")
@@ -158,7 +165,7 @@ def draw_svg(chart: alt.LayerChart, words: Words) -> str:
     return svg
 
 
-def draw_png(chart: alt.LayerChart, words: Words) -> bytes:
+def draw_png(chart: Chart, words: Words) -> bytes:
     stream = io.BytesIO()
     configured(chart, words).save(stream, format="png", scale_factor=PNG_SCALE)
     return stream.getvalue()

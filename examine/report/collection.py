@@ -37,7 +37,7 @@ def show_sizes(of: Figures, words: Words) -> Section:
     about = (
         ("bodies, decoded", cycles.decoded_bytes),
         ("bodies, as received", cycles.stored_bytes),
-        ("page files on disk, with headers and requests", cycles.disk_bytes),
+        ("page files, with headers", cycles.disk_bytes),
     )
     rows = [
         (
@@ -49,7 +49,7 @@ def show_sizes(of: Figures, words: Words) -> Section:
         for name, number in about
     ]
     headers = [words(name) for name in ("what", "size", "per answer", "share of the decoded size")]
-    chart = bars([(row[0], number) for row, (_, number) in zip(rows, about)], "bytes", words) if pages else None
+    chart = bars([(row[0], number / 1e6) for row, (_, number) in zip(rows, about)], "MB", words) if pages else None
     parts = [
         Part("compression", words("Compression"), headers, rows, chart),
         bins_part(

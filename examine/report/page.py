@@ -1,6 +1,7 @@
 """A report as one HTML file: it loads nothing and runs nothing, whatever the texts of the web in it say."""
 
 import re
+from collections.abc import Sequence
 from html import escape
 
 from contract.units import moment
@@ -16,18 +17,29 @@ STYLE = """
 :root { color-scheme: light; }
 body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 62rem; margin: 0 auto;
   padding: 1.5rem; }
-h1 { font-size: 1.8rem; margin: 0 0 .3rem; } h2 { font-size: 1.35rem; border-top: 2px solid #1a1a1a; padding-top: .8rem;
-  margin-top: 2.5rem; }
-a { color: #004b87; } nav ul { columns: 3 14rem; padding-left: 1.2rem; margin: 1rem 0; }
-figure { margin: 1.5rem 0; } figcaption, caption { font-weight: 600; text-align: left; margin-bottom: .5rem; }
+h1 { font-size: 1.8rem; margin: 0 0 .3rem; }
+h2 { font-size: 1.35rem; border-top: 2px solid #1a1a1a; padding-top: .8rem; margin-top: 2.5rem; }
+a { color: #004b87; }
+nav ul { columns: 3 14rem; padding-left: 1.2rem; margin: 1rem 0; }
+figure { margin: 1.5rem 0; }
+figcaption, caption { font-weight: 600; text-align: left; margin-bottom: .5rem; }
+caption { white-space: nowrap; }
 svg { max-width: 100%; height: auto; display: block; }
 table { border-collapse: collapse; margin: .5rem 0 1.5rem; font-size: .9rem; }
 th, td { padding: .2rem 1.2rem .2rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid #bbb; }
-th { border-bottom: 2px solid #666; } caption { white-space: nowrap; } .long { overflow-wrap: anywhere; }
+th { border-bottom: 2px solid #666; }
+.long { overflow-wrap: anywhere; min-width: 15rem; }
 .number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
-.note { font-size: .9rem; color: #444; } .partial { border: 3px solid #9c2a00; padding: .8rem 1rem; margin: 1rem 0; }
-@media print { body { max-width: none; padding: 0; font-size: 11pt; } nav { display: none; }
-  figure, tr { break-inside: avoid; } h2, figcaption { break-after: avoid; } thead { display: table-header-group; } }
+th.number { white-space: normal; }
+.note { font-size: .9rem; color: #444; }
+.partial { border: 3px solid #9c2a00; padding: .8rem 1rem; margin: 1rem 0; }
+@media print {
+  body { max-width: none; padding: 0; font-size: 11pt; }
+  nav { display: none; }
+  figure, tr { break-inside: avoid; }
+  h2, figcaption, section > p { break-after: avoid; }
+  thead { display: table-header-group; }
+}
 """
 
 
@@ -75,24 +87,26 @@ def show_part(part: Part, words: Words) -> str:
 
 
 def show_table(part: Part, words: Words, caption: str) -> str:
-    if not part.rows:
-        nothing = escape(words("none"))
-        body = f'<tr><td colspan="{len(part.headers)}">{nothing}</td></tr>'
-    else:
-        body = "".join(f"<tr>{''.join(show_cell(cell, words) for cell in row)}</tr>\n" for row in part.rows)
     numeric = [bool(part.rows) and all(is_number(row[at]) for row in part.rows) for at in range(len(part.headers))]
+    body = "".join(f"<tr>{show_row(row, numeric, words)}</tr>\n" for row in part.rows)
+    if not part.rows:
+        body = f'<tr><td colspan="{len(part.headers)}">{escape(words("none"))}</td></tr>'
     heads = "".join(
-        f'<th scope="col"{" class=number" if right else ""}>{escape(header)}</th>'
-        for header, right in zip(part.headers, numeric)
+        f'<th scope="col"{" class=number" if is_right else ""}>{escape(header)}</th>'
+        for header, is_right in zip(part.headers, numeric)
     )
     return f"<table>{caption}<thead><tr>{heads}</tr></thead>\n<tbody>{body}</tbody></table>\n"
 
 
-def show_cell(cell: Cell, words: Words) -> str:
-    if is_number(cell):
-        told = cell if isinstance(cell, str) else "-" if cell is None else words.number(cell)
-        return f'<td class="number">{escape(told)}</td>'
-    return f"<td{' class=long' if len(cell) > LONG_FROM else ''}>{escape(cell)}</td>"
+def show_row(row: Sequence[Cell], numeric: list[bool], words: Words) -> str:
+    """`numeric`: whether a column has numbers only, which stand at its right."""
+    cells = ("-" if cell is None else cell if isinstance(cell, str) else words.number(cell) for cell in row)
+    kinds = (" class=number" if is_right else "" for is_right in numeric)
+    return "".join(f"<td{kind or mark_long(cell)}>{escape(cell)}</td>" for cell, kind in zip(cells, kinds))
+
+
+def mark_long(cell: str) -> str:
+    return " class=long" if len(cell) > LONG_FROM else ""
 
 
 def is_number(cell: Cell) -> bool:

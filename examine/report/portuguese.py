@@ -177,7 +177,7 @@ TEXTS = {
     "not known: there is no journal": "desconhecido: não há diário",
     "not reached": "não alcançadas",
     "number": "número",
-    "page files on disk, with headers and requests": "arquivos de páginas no disco, com cabeçalhos e requisições",
+    "page files, with headers": "arquivos de páginas, com cabeçalhos",
     "pages": "páginas",
     "pages in such groups": "páginas nesses grupos",
     "pages in the group": "páginas no grupo",

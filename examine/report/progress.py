@@ -187,12 +187,12 @@ def show_cycles(of: Figures, words: Words) -> Section:
 
 def show_errors(of: Figures, words: Words) -> Section:
     errors = of.status["errors"]
-    counts = [(row["reason"], row["urls"]) for row in errors if row["urls"]]
+    counts = [(plain(row["reason"]), row["urls"]) for row in errors if row["urls"]]
     headers = ("reason", "URLs", "servers failing", "servers given up", "example", "message")
+    counted = ("urls", "servers_failing", "servers_given_up")
     rows = [
-        tuple(plain(row[name]) if isinstance(row[name], str) else row[name] for name in names_of_columns)
+        (plain(row["reason"]), *(row[name] for name in counted), plain(row["example"]), plain(row["message"]))
         for row in errors
-        for names_of_columns in [("reason", "urls", "servers_failing", "servers_given_up", "example", "message")]
     ]
     chart = bars(counts, "URLs", words) if counts else None
     text = words("Why URLs were not answered. A URL counts once per cycle that listed it.")

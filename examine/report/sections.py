@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from altair import LayerChart
-
 from contract.terminal import make_plain
-from examine.report.charts import bars, columns
+from examine.report.charts import Chart, bars, columns
 from examine.report.sums import OTHERS
 from examine.report.words import Words
 
@@ -24,7 +22,7 @@ class Part:
     caption: str
     headers: Sequence[str]
     rows: Sequence[Sequence[Cell]]
-    chart: LayerChart | None = None
+    chart: Chart | None = None
     note: str = ""
 
 

@@ -36,6 +36,7 @@ IN_ONE_PLACE = {
     "olefile": "stages/extractor/documents/doc.py",
     "setproctitle": "supervise/warm_process.py",
     "numba": "storage/compiled.py",
+    "altair": "examine/report/charts.py",
 }
 SOURCES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 
