@@ -80,6 +80,15 @@ def show_servers(of: Figures, words: Words) -> Section:
                 domains,
                 bars([(shorten(row[0]), row[1]) for row in domains], pages, words) if domains else None,
             ),
+            Part(
+                "slowest",
+                words("Slowest servers"),
+                [words(name) for name in ("server", "mean response time, ms", "requests")],
+                of.known.slowest.rows(),
+                bars([(shorten(row[0]), row[1]) for row in of.known.slowest.rows()], words("mean, ms"), words)
+                if of.known.slowest.rows()
+                else None,
+            ),
             share_part(
                 "suffixes",
                 words("Shares of suffixes"),

@@ -51,6 +51,7 @@ class Largest:
 class Known:
     servers: Largest = field(default_factory=Largest)  # name, collected, known, mean ms
     domains: Largest = field(default_factory=Largest)  # name, collected, known, servers
+    slowest: Largest = field(default_factory=Largest)  # server, mean ms, requests
     linked: Largest = field(default_factory=Largest)  # URL, pages that link to it
     suffixes: Tally = field(default_factory=Tally)  # of registered domains -> collected pages
     depths: np.ndarray = field(default_factory=lambda: np.zeros(256, np.int64))  # collected pages per depth
@@ -102,6 +103,9 @@ def add_servers(known: Known, crawl: CrawlFolder, block: Generation) -> None:
     known.servers.add(
         (make_plain(named[row]), *(int(of[row]) for of in (collected, of_known, mean_ms))) for row in best
     )
+    requests, mean_ms = column(table, "requests"), column(table, "mean_ms")
+    slow = np.argsort(-mean_ms.astype(np.int64), kind="stable")[:TOP]
+    known.slowest.add((make_plain(named[row]), int(mean_ms[row]), int(requests[row])) for row in slow if mean_ms[row])
     first = starts_of_runs(column(table, "domain_key"))
     sums = [np.add.reduceat(values, first) for values in (collected, of_known, np.ones(len(table), np.int64))]
     keys = crawl.keys()

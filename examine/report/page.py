@@ -1,7 +1,8 @@
 """A report as one HTML file: it loads nothing and runs nothing, whatever the texts of the web in it say."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from html import escape
 
 from contract.units import moment
@@ -13,6 +14,7 @@ from examine.report.words import Words
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # no script, no picture, no font, no form from anywhere
 MEASURED = re.compile(r"[0-9.,]+(%| [kMGT]?B)")  # a number with its unit
 LONG_FROM = 40  # characters: a longer cell may break within a word, as URLs have no blanks
+NUMBER = ' class="number"'
 STYLE = """
 :root { color-scheme: light; }
 body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 62rem; margin: 0 auto;
@@ -56,7 +58,7 @@ def make_page(of: Figures, sections: list[Section], words: Words) -> str:
         f'<p class="note">{escape(words("As of"))} {now}. {escape(words("Crawl"))} {escape(of.status["crawl_id"])}, '
         f"{escape(words('began'))} {escape(moment(of.status['began_at_ms']))}.</p>\n"
     )
-    body = "".join(show_section(section, words) for section in sections)
+    body = "".join(show_section(section, words, partial(draw_inline, words=words)) for section in sections)
     head += f"{warn_of_gaps(of, words)}<nav><ul>{links}</ul></nav>\n</header>\n"
     return f"{head}<main>\n{body}</main>\n</body>\n</html>\n"
 
@@ -69,21 +71,25 @@ def warn_of_gaps(of: Figures, words: Words) -> str:
     return f'<div class="partial" role="note"><strong>{escape(told)}</strong><ul>{notes}</ul></div>\n'
 
 
-def show_section(section: Section, words: Words) -> str:
+def show_section(section: Section, words: Words, draw: Callable[[Part], str]) -> str:
+    """`draw` gives the element of a part's picture."""
     text = f"<p>{escape(section.text)}</p>\n" if section.text else ""
-    parts = "".join(show_part(part, words) for part in section.parts)
+    parts = "".join(show_part(part, words, draw) for part in section.parts)
     return f'<section id="{section.name}">\n<h2>{escape(section.title)}</h2>\n{text}{parts}</section>\n'
 
 
-def show_part(part: Part, words: Words) -> str:
+def show_part(part: Part, words: Words, draw: Callable[[Part], str]) -> str:
     """The picture with the table of its numbers; the caption belongs to the first of them."""
     caption = escape(part.caption)
     note = f'<p class="note">{escape(part.note)}</p>\n' if part.note else ""
     if part.chart is None:
         return f'<div id="part-{part.name}">{show_table(part, words, f"<caption>{caption}</caption>")}{note}</div>\n'
-    svg = draw_svg(part.chart, words).replace("<svg ", f'<svg role="img" aria-label="{caption}" ', 1)
-    figure = f"<figure><figcaption>{caption}</figcaption>{svg}</figure>"
+    figure = f"<figure><figcaption>{caption}</figcaption>{draw(part)}</figure>"
     return f'<div id="part-{part.name}">{figure}\n{show_table(part, words, "")}{note}</div>\n'
+
+
+def draw_inline(part: Part, words: Words) -> str:
+    return draw_svg(part.chart, words).replace("<svg ", f'<svg role="img" aria-label="{escape(part.caption)}" ', 1)
 
 
 def show_table(part: Part, words: Words, caption: str) -> str:
@@ -92,7 +98,7 @@ def show_table(part: Part, words: Words, caption: str) -> str:
     if not part.rows:
         body = f'<tr><td colspan="{len(part.headers)}">{escape(words("none"))}</td></tr>'
     heads = "".join(
-        f'<th scope="col"{" class=number" if is_right else ""}>{escape(header)}</th>'
+        f'<th scope="col"{NUMBER if is_right else ""}>{escape(header)}</th>'
         for header, is_right in zip(part.headers, numeric)
     )
     return f"<table>{caption}<thead><tr>{heads}</tr></thead>\n<tbody>{body}</tbody></table>\n"
@@ -101,12 +107,12 @@ def show_table(part: Part, words: Words, caption: str) -> str:
 def show_row(row: Sequence[Cell], numeric: list[bool], words: Words) -> str:
     """`numeric`: whether a column has numbers only, which stand at its right."""
     cells = ("-" if cell is None else cell if isinstance(cell, str) else words.number(cell) for cell in row)
-    kinds = (" class=number" if is_right else "" for is_right in numeric)
+    kinds = (NUMBER if is_right else "" for is_right in numeric)
     return "".join(f"<td{kind or mark_long(cell)}>{escape(cell)}</td>" for cell, kind in zip(cells, kinds))
 
 
 def mark_long(cell: str) -> str:
-    return " class=long" if len(cell) > LONG_FROM else ""
+    return ' class="long"' if len(cell) > LONG_FROM else ""
 
 
 def is_number(cell: Cell) -> bool:
