@@ -16,6 +16,7 @@ you do not trust.
 Example: bin/dashboard --crawl demo/crawl
 """
 
+import logging
 import secrets
 import signal
 import socket
@@ -34,7 +35,7 @@ from examine.dashboard.watch import Watch
 NAME = "dashboard"
 LOOPBACK, PORT, PORT_MAX = "127.0.0.1", 8765, 65_535
 TOKEN_LEAST = 16
-THREADS, CONNECTIONS_MAX, HEADER_MAX_BYTES = 4, 50, 1 << 15
+THREADS, CONNECTIONS_MAX, HEADER_MAX_BYTES = 8, 50, 1 << 15
 
 
 def main() -> int:
@@ -53,6 +54,7 @@ def main() -> int:
         options = {"threads": THREADS, "connection_limit": CONNECTIONS_MAX, "ident": None}
         options |= {"max_request_header_size": HEADER_MAX_BYTES, "max_request_body_size": 1}
         server = waitress.create_server(Dashboard(watch, token), sockets=[listener], **options)
+        logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # a browser asks for all pictures at once
         watch.start()
         host = f"[{address}]" if address.version == 6 else address
         say(f"http://{host}:{listener.getsockname()[1]}/" + (f"?token={token}" if token else ""))

@@ -7,7 +7,7 @@ from contract.terminal import make_plain
 from contract.units import count, duration, moment, size
 from examine.dashboard.watch import Pictures
 from examine.rates import format_rate
-from examine.report.page import show_section
+from examine.report.page import mark_long, show_section
 from examine.report.sections import Part
 from examine.report.words import Words
 
@@ -144,7 +144,9 @@ def table(headers: tuple, rows: list) -> str:
 
 
 def cell(value: object) -> str:
-    return f'<td class="number">{value:,}</td>' if isinstance(value, int) else f"<td>{tell(value)}</td>"
+    if isinstance(value, int):
+        return f'<td class="number">{value:,}</td>'
+    return f"<td{mark_long(str(value))}>{tell(value)}</td>"
 
 
 def show_pictures(pictures: Pictures) -> str:

@@ -42,18 +42,18 @@ class Pictures:
 
 
 class Watch:
-    def __init__(self, crawl: CrawlFolder):
+    def __init__(self, crawl: CrawlFolder, kept_s: float = STATUS_KEPT_S):
         self.crawl = crawl
         self.pictures = Pictures()
         self._status: dict = {}
-        self._looked_at_s = -STATUS_KEPT_S
+        self._kept_s, self._looked_at_s = kept_s, -kept_s
         self._lock = threading.Lock()
         self._stopped = threading.Event()
 
     def status(self) -> dict:
-        """What bin/status --json prints, at most STATUS_KEPT_S old."""
+        """What bin/status --json prints, at most `kept_s` seconds old."""
         with self._lock:
-            if time.monotonic() - self._looked_at_s >= STATUS_KEPT_S:
+            if time.monotonic() - self._looked_at_s >= self._kept_s:
                 self._status = describe(self.crawl, time.time_ns() // 1_000_000)
                 self._looked_at_s = time.monotonic()
             return self._status
@@ -70,12 +70,13 @@ class Watch:
             began_s = time.monotonic()
             try:
                 if not drawn or has_grown(self.crawl, drawn):
-                    drawn = self._draw()
+                    drawn = self.draw()
             except TROUBLE as error:
                 self.pictures = Pictures(self.pictures.version + 1, notes=[str(error)])
             self._stopped.wait(max(LOOK_EVERY_S, REST_FACTOR * (time.monotonic() - began_s)))
 
-    def _draw(self) -> dict:
+    def draw(self) -> dict:
+        """Makes the pictures; returns the status that they show."""
         words = Words()
         of = gather(self.crawl, time.time_ns() // 1_000_000, allow_partial=True)
         sections = [show(of, words) for show in SECTIONS]

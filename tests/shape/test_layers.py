@@ -37,6 +37,7 @@ IN_ONE_PLACE = {
     "setproctitle": "supervise/warm_process.py",
     "numba": "storage/compiled.py",
     "altair": "examine/report/charts.py",
+    "waitress": "examine/dashboard/__main__.py",
 }
 SOURCES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import threading
 from functools import partial
-from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -25,53 +24,13 @@ from examine.report.ranks import read_ranks
 from examine.report.sums import BUCKETS_MAX, OTHERS, Bins, Tally, Timeline
 from examine.report.words import PORTUGUESE, Words
 from tests.golden import GOLDEN
-from tests.reported_crawl import BODY_BYTES, make_crawl
+from tests.reported_crawl import BODY_BYTES, EVIL, Structure, make_crawl
 from tests.small_crawl import NOW_MS, Page
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ALLOWED = {"html", "head", "meta", "title", "style", "body", "header", "nav", "main", "section", "div", "p", "ul", "li"}
 ALLOWED |= {"a", "h1", "h2", "figure", "figcaption", "strong", "table", "caption", "thead", "tbody", "tr", "th", "td"}
 ALLOWED |= {"svg", "g", "path", "rect", "line", "text", "circle", "clippath", "defs"}
-EVIL = (
-    "\"'><img id=evil src=http://127.0.0.1:{port}/evil onerror=alert(1)>"
-    "<script>document.title='evil'</script>\x1b[2J\u202e"
-)
-
-
-class Structure(HTMLParser):
-    """The elements of a page, the rows of each table by the id of its part, and all addresses."""
-
-    def __init__(self, page: str):
-        super().__init__()
-        self.tags, self.addresses, self.handlers = set(), [], []
-        self.sections, self.rows, self.pictures = [], {}, 0
-        self.part = self.cell = None
-        self.feed(page)
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.add(tag)
-        values = dict(attributes)
-        self.addresses += [value for name, value in attributes if name in ("src", "href", "xlink:href", "action")]
-        self.handlers += [name for name in values if name.startswith("on")]
-        self.pictures += tag == "svg"
-        if tag == "section":
-            self.sections.append(values["id"])
-        if tag == "div" and values.get("id", "").startswith("part-"):
-            self.part = values["id"].removeprefix("part-")
-            self.rows[self.part] = []
-        if tag == "tr":
-            self.rows[self.part].append([])
-        if tag in ("td", "th"):
-            self.rows[self.part][-1].append("")
-            self.cell = self.rows[self.part][-1]
-
-    def handle_endtag(self, tag):
-        if tag in ("td", "th"):
-            self.cell = None
-
-    def handle_data(self, data):
-        if self.cell is not None:
-            self.cell[-1] += data
 
 
 def report_of(crawl, words=None, now_ms=NOW_MS, **options):
@@ -144,9 +103,9 @@ def test_one_hostile_page_does_nothing(tmp_path):
 
 
 def test_one_page(tmp_path):
-    crawl = make_crawl(tmp_path / "crawl", {"http://a.test/": Page()})
-    of, page = report_of(crawl.crawl.path)
-    assert numbers_of(check_harmless(page), "summary")["collected pages"] == "1"
+    of = gather(open_folder(make_crawl(tmp_path / "crawl", {"http://a.test/": Page()}).crawl.path), NOW_MS)
+    sections = make_sections(of, Words())
+    assert [row[1] for row in sections[0].parts[0].rows[:2]] == [1, 1], "one page, without a query"
     assert (of.cycles.stored_bytes, of.cycles.decoded_bytes) == (BODY_BYTES, 2 * BODY_BYTES)
 
 
