@@ -21,6 +21,7 @@ from pathlib import Path
 
 from contract.command import make_parser, run
 from contract.crawl_folder import open_folder
+from contract.errors import Usage
 from contract.lines import say
 from contract.units import count
 from examine.report.charts import draw_png
@@ -75,6 +76,8 @@ def main() -> int:
     parser.add_argument("--allow-partial", action="store_true", help="leave out what cannot be read")
     parser.add_argument("--ranks", type=Path, metavar="FILE", help="show ranks: a URL, a blank and its rank per line")
     arguments = parser.parse_args()
+    if arguments.out.is_dir() or not arguments.out.parent.is_dir():
+        raise Usage(f"--out: expected the path of a file in a folder that exists, found {arguments.out}")
     words = Words(arguments.language)
     now_ms = time.time_ns() // 1_000_000
     of = gather(open_folder(arguments.crawl), now_ms, allow_partial=arguments.allow_partial, ranks_file=arguments.ranks)

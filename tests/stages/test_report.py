@@ -1,7 +1,6 @@
 """bin/report: every section and table, numbers equal to those of bin/status, hostile texts that do nothing."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -159,7 +158,10 @@ def test_the_command_writes_the_file_whole_and_the_pictures(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{out}: 0 pages, 0 pictures\n" and out.read_text().endswith("</html>\n")
-    assert os.listdir(tmp_path / "crawl") and not list(tmp_path.glob(".*"))
+    assert not list(tmp_path.glob(".*"))
+    command[-1] = tmp_path / "none" / "report.html"
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 64 and f"found {command[-1]}" in done.stderr
 
 
 @pytest.mark.long
