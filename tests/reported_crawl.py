@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from contract import names
+from contract.config import Config
 from contract.log import CRAWL
 from contract.plan import Plan
 from contract.tables import FAILED, METADATA
@@ -56,9 +57,9 @@ class Structure(HTMLParser):
             self.cell[-1] += data
 
 
-def make_crawl(folder: Path, pages: dict[str, Page], text: str = "text/html") -> SmallCrawl:
+def make_crawl(folder: Path, pages: dict[str, Page], text: str = "text/html", config: Config = Config()) -> SmallCrawl:
     """One cycle over these URLs, all of them seeds; their answers have `text` as type, charset and language."""
-    crawl = SmallCrawl(folder, blocks=1)
+    crawl = SmallCrawl(folder, blocks=1, config=config)
     add_cycle(crawl, pages, text)
     return crawl
 

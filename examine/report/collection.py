@@ -12,6 +12,7 @@ from examine.report.words import Words
 SHOWN = 15  # words of a distribution; the rest is one row
 SEED_ROWS_MAX = 50
 COLLECTED, NOT_ASKED, NOT_ASKED_YET = "collected", ("waiting", "prescheduled"), "not asked yet"
+NEW_DOMAINS = "new-domains"  # the policy that decides whether a domain is followed deeper
 DEAD_FROM = 400  # status
 
 
@@ -153,11 +154,28 @@ def show_depth(of: Figures, words: Words) -> Section:
     depths, deepest = (
         [(str(n), int(m)) for n, m in enumerate(trim(a))] for a in (of.known.depths, of.known.domain_depths)
     )
+    cycles = of.cycles
+    decided = [(words("followed deeper"), cycles.domains_deeper), (words("closed"), cycles.domains_closed)]
+    own_links = sorted(cycles.own_domain_links.items(), key=lambda item: int(item[0].partition("-")[0]))
     text = words("Depth is the least number of links from a seed. A domain counts once, at its deepest collected page.")
     parts = [
         bins_part("depths", words("Pages by depth"), words("depth"), words("pages"), depths, words),
         bins_part("deepest", words("How deep domains were followed"), words("depth"), words("domains"), deepest, words),
     ]
+    if of.status["policy"] == NEW_DOMAINS or cycles.own_domain_links:
+        parts += [
+            share_part(
+                "new-domains",
+                words("Whether domains were followed deeper"),
+                words("what"),
+                words("decisions"),
+                decided,
+                words,
+            ),
+            bins_part(
+                "own-links", words("Links to the page's own domain"), words("links"), words("pages"), own_links, words
+            ),
+        ]
     return Section("depth", words("Depth"), text, parts)
 
 

@@ -1,5 +1,6 @@
 """The cycles of a crawl as rows, from the log and the manifests: what each fetched, and what was known after it."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +19,15 @@ class Cycles:
     stored_bytes: int = 0  # bodies as received
     decoded_bytes: int = 0  # without their content encoding
     disk_bytes: int = 0  # of the page files
-    duplicates: int = 0
+    # Of the policy new-domains: domains that were followed deeper, or closed; pages by their links to their own domain.
+    domains_deeper: int = 0
+    domains_closed: int = 0
+    own_domain_links: Counter[str] = field(default_factory=Counter)
+
+    def add_new_domains(self, counts: dict) -> None:
+        self.domains_deeper += counts.get("domains_deeper", 0)
+        self.domains_closed += counts.get("domains_closed", 0)
+        self.own_domain_links.update(counts.get("own_domain_links", {}))
 
     def add_fetched(self, crawl: Path, cycle: int) -> dict:
         folder = crawl / names.cycle(cycle)
@@ -66,7 +75,7 @@ def read_cycle(crawl: Path, entry: Entry, cycles: Cycles, blocks: Blocks) -> dic
         blocks.split(block, entry.blocks - 1, counts)
     else:
         blocks.merge(block, counts)
-        cycles.duplicates += counts.get("duplicates", 0)
+        cycles.add_new_domains(counts)
     fetched = cycles.add_fetched(crawl, entry.cycle) if entry.fetches else dict.fromkeys(FETCHED, 0)
     about = {"cycle": entry.cycle, "kind": entry.kind, "block": block}
     return about | {"at_ms": read_json(folder / names.PLAN)["now_ms"]} | fetched | blocks.total()

@@ -59,7 +59,7 @@ def share_part(
     told = [(plain(word) or words("(none)"), number) for word, number in counts]
     told = [(words("all others") if word == OTHERS else word, number) for word, number in told]
     total = sum(number for _, number in told)
-    rows = [(word, number, words.share(number / total)) for word, number in told]
+    rows = [(word, number, words.share(number / max(1, total))) for word, number in told]
     drawn = bars([(shorten(word), number) for word, number in told], quantity, words, total) if told else None
     return Part(name, caption, (header, quantity, words("share")), rows, drawn)
 
@@ -69,6 +69,6 @@ def bins_part(
 ) -> Part:
     """Upright bars of a distribution, over a table with shares."""
     total = sum(number for _, number in rows)
-    told = [(bin_name, number, words.share(number / total)) for bin_name, number in rows]
+    told = [(bin_name, number, words.share(number / max(1, total))) for bin_name, number in rows]
     drawn = columns(rows, label, quantity, words) if rows else None
     return Part(name, caption, (label, quantity, words("share")), told, drawn)

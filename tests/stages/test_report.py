@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 
 from contract import names
+from contract.config import Config, Scheduler
 from contract.crawl_folder import create, open_folder
 from contract.errors import BadInput
 from contract.tables import FAILED
 from examine.report.__main__ import SECTIONS, make_sections
+from examine.report.collection import show_depth
 from examine.report.figures import gather
-from examine.report.page import make_page
+from examine.report.page import make_page, show_section
 from examine.report.ranks import read_ranks
 from examine.report.sums import BUCKETS_MAX, OTHERS, Bins, Tally, Timeline
 from examine.report.words import PORTUGUESE, Words
@@ -54,8 +56,9 @@ def check_harmless(page):
 
 
 def test_numbers_are_those_of_bin_status():
-    of, page = report_of(GOLDEN)
-    structure = check_harmless(page)
+    of = gather(open_folder(GOLDEN), NOW_MS)
+    sections = make_sections(of, Words())
+    structure = check_harmless("".join(show_section(section, Words(), lambda _: "<svg/>") for section in sections))
     status = json.loads(subprocess.run([ROOT / "bin/status", "--crawl", GOLDEN, "--json"], capture_output=True).stdout)
     told = numbers_of(structure, "summary")
     pages = [int(told[name]) for name in told if name.startswith(("static pages", "dynamic pages"))]
@@ -106,6 +109,16 @@ def test_one_page(tmp_path):
     sections = make_sections(of, Words())
     assert [row[1] for row in sections[0].parts[0].rows[:2]] == [1, 1], "one page, without a query"
     assert (of.cycles.stored_bytes, of.cycles.decoded_bytes) == (BODY_BYTES, 2 * BODY_BYTES)
+
+
+def test_how_often_domains_were_followed_deeper(tmp_path):
+    config = Config(scheduler=Scheduler(policy="new-domains"))
+    pages = {"http://a.test/": Page(links=["http://b.test/", "http://c.test/"]), "http://d.test/": Page()}
+    of = gather(open_folder(make_crawl(tmp_path / "crawl", pages, config=config).crawl.path), NOW_MS)
+    words = Words(PORTUGUESE)
+    parts = {part.name: part.rows for part in show_depth(of, words).parts}
+    assert [row[1] for row in parts["new-domains"]] == [1, 1], "a.test leads to two domains, d.test to none"
+    assert sum(row[1] for row in parts["own-links"]) == 2 and words.missing == set()
 
 
 def test_damage_ends_the_report_or_is_named_in_it(tmp_path):
