@@ -14,13 +14,15 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
 
+from contract import names
 from contract.crawl_folder import create, open_folder
 from contract.errors import Usage
-from contract.tables import FAILED
+from contract.tables import FAILED, METADATA
 from examine.dashboard.__main__ import read_address, read_token
 from examine.dashboard.application import POLICY, Dashboard
 from examine.dashboard.watch import Watch
-from tests.golden import GOLDEN
+from storage.tables import read_table
+from tests.golden import GOLDEN, LAST
 from tests.reported_crawl import EVIL, Structure, add_cycle, make_crawl
 from tests.small_crawl import Page
 
@@ -75,7 +77,8 @@ def test_hostile_texts_are_text(tmp_path):
 
 
 def test_the_box_says_what_bin_why_says_and_shows_the_page(golden):
-    url = "http://revisited.test:35081/body"
+    table = GOLDEN / names.cycle(LAST) / names.EXTRACTOR / names.METADATA
+    url = read_table(table, METADATA, ["url"]).column("url")[0].as_py()
     _, _, page = ask(golden, "/url", f"u={quote(url)}")
     told = subprocess.run([ROOT / "bin/why", "--crawl", GOLDEN, url], capture_output=True, text=True).stdout
     assert told.splitlines()[1].split(":")[0] in page and "state     collected" in page
