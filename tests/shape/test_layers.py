@@ -25,6 +25,8 @@ ALL_STAGES = Path("supervise/all_stages.py")  # the one module that imports all 
 IN_ONE_PLACE = {
     "pycurl": "stages/fetcher/engine.py",
     "zstandard": "storage/frames.py",
+    "altair": "examine/report/charts.py",
+    "waitress": "examine/dashboard/__main__.py",
     "sortednp": "storage/arrays.py",
     "ada_url": "contract/url.py",
     "brotlicffi": "contract/body.py",
