@@ -36,6 +36,8 @@ IN_ONE_PLACE = {
     "olefile": "stages/extractor/documents/doc.py",
     "setproctitle": "supervise/warm_process.py",
     "numba": "storage/compiled.py",
+    "resiliparse": "examine/export/main_text.py",
+    "surt": "examine/export/cdxj.py",
 }
 SOURCES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 

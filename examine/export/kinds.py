@@ -1,0 +1,182 @@
+"""The kinds of exports: what each writes for one cycle or block, and what comes when all are written."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from contract import names
+from contract.crawl_folder import CrawlFolder
+from contract.errors import TryLater
+from contract.log import replay
+from contract.log_summary import read_log
+from examine.export import cdxj, page_rows, warc_files
+from examine.export.filters import Filters
+from examine.export.folder import WRITTEN, ExportFolder, Problems, Progress
+from examine.export.known_urls import write_urls
+from examine.export.main_text import TextReader
+from examine.export.selection import Selection, committed_cycles
+from storage.errors import Damaged
+from storage.tables import column
+
+WARC, CDXJ, PAGES, UFMG, URLS = "warc", "cdxj", "pages", "ufmg", "urls"
+VISIT_KINDS = (WARC, CDXJ, PAGES, UFMG)
+FORMS = {
+    WARC: ("gzip",),
+    CDXJ: ("cdxj",),
+    PAGES: ("parquet", "jsonl"),
+    UFMG: ("txt",),
+    URLS: ("text", "jsonl", "parquet"),
+}
+COLUMNS = {
+    WARC: warc_files.COLUMNS,
+    CDXJ: ("file", "offset", "length", "payload_digest", "revisit"),
+    PAGES: page_rows.COLUMNS,
+    UFMG: page_rows.COLUMNS,
+}
+SUFFIXES = {"gzip": warc_files.SUFFIX, "cdxj": ".cdxj", "text": ".txt"}  # else that of the form's name
+SNAPSHOTS = 3  # of a crawl whose generations are deleted while they are read
+
+
+class VisitExport:
+    """Writes the chosen visits of one cycle after another."""
+
+    def __init__(self, crawl: CrawlFolder, folder: ExportFolder, selection: Selection):
+        self._crawl, self._folder, self._selection = crawl, folder, selection
+        self._kind, self._form = folder.request["kind"], folder.request["form"]
+        self._texts = TextReader() if self._kind == PAGES else None
+
+    def write(self, cycle: int, allow_partial: bool) -> dict[str, Any]:
+        """Writes the files of a cycle; returns the note about them."""
+        problems = Problems(self._crawl.path, allow_partial)
+        counts: Counter[str] = Counter()
+        visits = None
+        with problems.noting():
+            visits = self._selection.rows(cycle, COLUMNS[self._kind])
+        if visits is not None:
+            with problems.noting():
+                counts = self._write_visits(cycle, visits, problems)
+        return {"counts": dict(counts), "missing": problems.found}
+
+    def _write_visits(self, cycle: int, visits: pa.Table, problems: Problems) -> Counter[str]:
+        if self._kind == CDXJ:
+            return self._write_index(cycle, own_lines(cycle, visits))
+        if not len(visits) and self._kind != WARC:  # which may have exchanges for robots.txt
+            return Counter()
+        name = f"{cycle:08d}{suffix_of(self._form)}"
+        with self._folder.writing(name) as file:
+            if self._kind == WARC:
+                writer = self._write_warc(cycle, visits, file, name, problems)
+            elif self._texts:
+                return page_rows.write_pages(self._crawl.path, cycle, visits, self._texts, file, self._form, problems)
+            else:
+                return page_rows.write_ufmg(self._crawl.path, cycle, visits, file, problems)
+        return writer.counts + self._write_index(cycle, writer.lines)
+
+    def _write_warc(
+        self, cycle: int, visits: pa.Table, file: BinaryIO, name: str, problems: Problems
+    ) -> warc_files.WarcWriter:
+        at_ms = int(column(visits, "fetched_at_ms").max()) if len(visits) else self._crawl.began_at_ms
+        writer = warc_files.WarcWriter(file, name, self._crawl.crawl_id, cycle, at_ms)
+        warc_files.copy_cycle(self._crawl.path, cycle, visits, self._selection.filters, writer, problems)
+        return writer
+
+    def _write_index(self, cycle: int, lines: list[bytes]) -> Counter[str]:
+        """The sorted lines of a cycle, which finish() merges with the others."""
+        index_path(self._folder, cycle).write_bytes(b"".join(sorted(lines)))
+        return Counter(captures=len(lines))
+
+    def finish(self) -> None:
+        if self._kind not in (WARC, CDXJ):
+            return
+        runs = [path for cycle in self._selection.cycles if (path := index_path(self._folder, cycle)).exists()]
+        with self._folder.writing(cdxj.INDEX) as file:
+            file.writelines(cdxj.merge_files(runs, self._folder.path / f"{WRITTEN}merged-"))
+
+    def close(self) -> None:
+        if self._texts:
+            self._texts.close()
+
+
+def export_visits(crawl: CrawlFolder, folder: ExportFolder, filters: Filters, allow_partial: bool) -> dict[str, Any]:
+    log = replay(crawl.path, crawl.blocks_first, folder.request["log_length"])
+    selection = Selection(crawl.path, committed_cycles(log), filters, allow_partial)
+    parts = [part_of(cycle) for cycle in selection.cycles]
+    if filters.newest and any(folder.note(part) is None for part in parts):
+        selection.find_newest()
+    export, progress = VisitExport(crawl, folder, selection), Progress(len(parts), "cycle")
+    try:
+        for done, (cycle, part) in enumerate(zip(selection.cycles, parts)):
+            progress.show(done)
+            if folder.note(part) is None:
+                folder.finish(part, export.write(cycle, allow_partial))
+        export.finish()
+    finally:
+        export.close()
+        progress.end()
+    return folder.publish(parts, {"cycles": len(parts)})
+
+
+def own_lines(cycle: int, visits: pa.Table) -> list[bytes]:
+    """Lines of the index of the crawl's own files, by their paths in the crawl folder."""
+    return [
+        cdxj.encode_line(
+            row["url"],
+            row["fetched_at_ms"],
+            status=row["status"],
+            type=row["type"],
+            digest=row["payload_digest"],
+            is_revisit=row["revisit"],
+            file=f"{names.cycle(cycle)}/{names.FETCHER}/{row['file']}",
+            offset=row["offset"],
+            length=row["length"],
+        )
+        for row in visits.to_pylist()
+    ]
+
+
+def export_urls(crawl: CrawlFolder, folder: ExportFolder, filters: Filters, allow_partial: bool) -> dict[str, Any]:
+    """All blocks as one moment of the log has them; anew where the crawl has deleted some of them since."""
+    for _ in range(SNAPSHOTS):
+        log = read_log(crawl)
+        if log.length != folder.request["log_length"]:
+            folder.restart(log.length)
+        parts = [part_of(block) for block in range(log.blocks)]
+        progress = Progress(len(parts), "block")
+        try:
+            for block, part in enumerate(parts):
+                progress.show(block)
+                if folder.note(part) is None:
+                    note = write_block(crawl, folder, block, log.generation(block), filters, allow_partial)
+                    folder.finish(part, note)
+            return folder.publish(parts, {"blocks": len(parts)})
+        except Damaged:
+            if read_log(crawl).length == log.length:
+                raise
+        finally:
+            progress.end()
+    raise TryLater("the crawl deletes blocks while they are read: try again later, or set [blocks] keep_generations")
+
+
+def write_block(
+    crawl: CrawlFolder, folder: ExportFolder, block: int, generation: int | None, filters: Filters, allow_partial: bool
+) -> dict[str, Any]:
+    problems = Problems(crawl.path, allow_partial and read_log(crawl).length == folder.request["log_length"])
+    counts: Counter[str] = Counter()
+    form, states = folder.request["form"], tuple(folder.request["states"])
+    with problems.noting(), folder.writing(f"{block:04d}{suffix_of(form)}") as file:
+        counts = write_urls(crawl.path, block, generation, filters, states, file, form)
+    return {"counts": dict(counts), "missing": problems.found}
+
+
+def part_of(number: int) -> str:
+    return f"{number:08d}"
+
+
+def suffix_of(form: str) -> str:
+    return SUFFIXES.get(form, f".{form}")
+
+
+def index_path(folder: ExportFolder, cycle: int) -> Path:
+    return folder.path / f"{WRITTEN}{cycle:08d}.cdxj"
