@@ -26,9 +26,9 @@ If a file is missing or damaged, the command names it and ends with exit code 65
 and manifest.json lists them under `missing` with is_partial: true.
 
 Examples:
-  bin/export warc --crawl demo/crawl --out /tmp/warc --status 2xx --newest
-  bin/export pages --crawl demo/crawl --out /tmp/pages --type text/html --language pt --format jsonl
-  bin/export urls --crawl demo/crawl --out /tmp/urls --state collected --suffix br
+  bin/export warc --crawl demo/crawl --out warc --status 2xx --newest
+  bin/export pages --crawl demo/crawl --out pages --type text/html --language pt --format jsonl
+  bin/export urls --crawl demo/crawl --out urls --state collected --suffix br
 """
 
 import argparse

@@ -1,6 +1,7 @@
 """Which visits an export takes: the options --server, --suffix, --status, --type, --language, --from, --until."""
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,7 @@ from storage.arrays import Array
 from storage.tables import column
 
 FOREVER_MS = 1 << 62
-STATUS_END = 1000
+STATUSES = re.compile(r"([0-9])xx|([0-9]{3})(?:-([0-9]{3}))?")
 
 
 @dataclass(frozen=True)
@@ -126,10 +127,13 @@ def as_suffix(text: str) -> str:
 
 
 def as_statuses(text: str) -> tuple[int, int]:
-    first, dash, last = text.lower().replace("xx", "00").partition("-")
-    low = int(first)
-    high = int(last) if dash else low + 99 * text.lower().endswith("xx")
-    if not 0 <= low <= high < STATUS_END:
+    """(first, last) of 404, 2xx or 400-499."""
+    found = STATUSES.fullmatch(text.lower())
+    if not found:
+        raise ValueError
+    hundred, first, last = found.groups()
+    low, high = (int(f"{hundred}00"), int(f"{hundred}99")) if hundred else (int(first), int(last or first))
+    if low > high:
         raise ValueError
     return low, high
 
