@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from datetime import date, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,8 @@ from warcio.archiveiterator import ArchiveIterator
 from contract import names
 from contract.errors import EX_DATAERR, EX_USAGE, Usage
 from contract.tables import METADATA
-from contract.warc import ROBOTS_FOR, PageReader, parse_response
+from contract.url import server_of
+from contract.warc import ROBOTS_FOR, PageReader, format_date, format_second, parse_response
 from examine.export import kinds
 from examine.export.__main__ import main
 from examine.export.cdxj import merge_files
@@ -30,8 +32,8 @@ from storage.publish import ASIDE, is_published, read_manifest
 from storage.tables import read_table
 from tests.stages.test_warc_tools import Wayback, run_tool
 
+DAY_MS = 86_400_000
 GOLDEN = Path(__file__).parent.parent / "golden" / "crawl"
-CYCLES = (2, 4, 5, 6)
 
 
 def export(kind: str, out: Path, *options, crawl: Path = GOLDEN) -> dict:
@@ -53,6 +55,19 @@ def visits_of(crawl: Path = GOLDEN) -> list[dict]:
         if path.exists():
             rows += [{**row, "cycle": int(folder.name)} for row in read_table(path, METADATA).to_pylist()]
     return rows
+
+
+VISITS = visits_of()
+CYCLES = sorted({row["cycle"] for row in VISITS})
+SOME_CYCLE = CYCLES[1]
+S1 = next(server_of(row["url"]) for row in VISITS if "//s1.test" in row["url"])
+MOMENT_S = sorted(row["fetched_at_ms"] for row in VISITS)[len(VISITS) // 2] // 1000
+REVISITED = next(row["url"].split("/")[2] for row in VISITS if row["revisit"])
+LAST_DAY = max(row["fetched_at_ms"] for row in VISITS) // DAY_MS
+
+
+def day(number: int) -> str:
+    return f"{date(1970, 1, 1) + timedelta(days=number)}"
 
 
 def records_of(folder: Path) -> list:
@@ -82,7 +97,7 @@ def test_warc_has_the_records_of_all_visits_and_of_robots_txt_as_they_were(warc)
         assert (record.headers, record.block) == (original.headers, original.block)
     answers = [record for record in written if record.type != "request"]
     pages = sorted((record.url, record.type == "revisit") for record in answers if not record.get(ROBOTS_FOR))
-    assert pages == sorted((row["url"], row["revisit"]) for row in visits_of()) and len(pages) > len(set(pages))
+    assert pages == sorted((row["url"], row["revisit"]) for row in VISITS) and len(pages) > len(set(pages))
     assert any(record.get(ROBOTS_FOR) for record in answers)
     pairs = [(record, after) for record, after in zip(written, written[1:]) if record.type == "request"]
     assert len(pairs) == len(answers)
@@ -122,7 +137,7 @@ def test_the_index_is_sorted_and_points_at_every_answer(warc):
 def test_the_index_of_the_crawl_itself_points_into_its_files(tmp_path):
     export("cdxj", tmp_path / "out")
     lines = (tmp_path / "out" / "index.cdxj").read_bytes().splitlines()
-    assert lines == sorted(lines) and len(lines) == len(visits_of())
+    assert lines == sorted(lines) and len(lines) == len(VISITS)
     for line in lines:
         about = json.loads(line.split(b" ", 2)[2])
         assert PageReader(GOLDEN / about["filename"]).record_at(int(about["offset"])).url == about["url"]
@@ -165,14 +180,17 @@ def test_newest_takes_the_last_visit_that_brought_a_page(tmp_path):
     export("pages", tmp_path / "out", "--newest", "--format", "jsonl")
     rows = [json.loads(line) for path in sorted((tmp_path / "out").glob("*.jsonl")) for line in open(path)]
     expected = {}
-    for row in visits_of():  # in the order of cycles
+    for row in VISITS:  # in the order of cycles
         if not row["revisit"]:
             expected[row["url"]] = row["fetched_at_ms"]
     found = {row["url"]: row["time"] for row in rows}
     assert len(rows) == len(found) == len(expected)
     assert not any(row["revisit"] for row in rows)
     changed = next(url for url in found if url.endswith("/changed"))
-    assert found[changed].startswith("2026-") and len([row for row in visits_of() if row["url"] == changed]) == 2
+    assert (
+        found == {url: format_date(at_ms) for url, at_ms in expected.items()}
+        and len([row for row in VISITS if row["url"] == changed]) == 2
+    )
     assert [row["text"] for row in rows if row["url"] == changed] != [None]
 
 
@@ -185,7 +203,7 @@ def test_newest_is_the_same_in_one_pass_and_in_many(rows_at_once):
         for url in selection.rows(cycle, ()).column("url").to_pylist():
             assert url not in found
             found[url] = cycle
-    assert found == {row["url"]: row["cycle"] for row in visits_of() if not row["revisit"]}
+    assert found == {row["url"]: row["cycle"] for row in VISITS if not row["revisit"]}
 
 
 @pytest.mark.parametrize(
@@ -194,13 +212,16 @@ def test_newest_is_the_same_in_one_pass_and_in_many(rows_at_once):
         (["--status", "3xx"], lambda row: row["status"] == 304),
         (["--type", "text/plain"], lambda row: row["type"] == "text/plain"),
         (["--type", "text/*", "--status", "200"], lambda row: row["status"] == 200),
-        (["--server", "http://s1.test:43913"], lambda row: "//s1.test:" in row["url"]),
+        (["--server", S1], lambda row: "//s1.test:" in row["url"]),
         (["--server", "s1.test", "--server", "other.test"], lambda row: "//s1.test:" in row["url"]),
         (["--suffix", "visited.test"], lambda row: False),
         (["--suffix", "revisited.test"], lambda row: "//revisited.test:" in row["url"]),
         (["--suffix", "test"], lambda row: True),
-        (["--from", "2026-11-19T03:50:26"], lambda row: row["fetched_at_ms"] >= 1795060226000),
-        (["--until", "2026-11-18"], lambda row: False),
+        (["--from", format_second(MOMENT_S)], lambda row: row["fetched_at_ms"] >= MOMENT_S * 1000),
+        (["--until", format_second(MOMENT_S)], lambda row: row["fetched_at_ms"] < MOMENT_S * 1000),
+        (["--until", day(LAST_DAY - 1)], lambda row: row["fetched_at_ms"] < LAST_DAY * DAY_MS),
+        (["--until", day(LAST_DAY)], lambda row: True),
+        (["--from", day(LAST_DAY + 1)], lambda row: False),
         (["--language", "pt"], lambda row: False),
     ],
 )
@@ -209,7 +230,7 @@ def test_filters(tmp_path, options, takes):
     path = tmp_path / "out" / "index.cdxj"
     lines = path.read_bytes().splitlines() if path.exists() else []
     found = sorted((json.loads(line.split(b" ", 2)[2])["url"], line.split(b" ")[1]) for line in lines)
-    expected = [row for row in visits_of() if takes(row)]
+    expected = [row for row in VISITS if takes(row)]
     assert [url for url, _ in found] == sorted(row["url"] for row in expected)
 
 
@@ -227,16 +248,14 @@ def test_languages_are_compared_without_case_and_region():
 
 def test_filters_of_servers_hold_for_robots_txt_too(tmp_path):
     export("warc", tmp_path / "out", "--server", "revisited.test")
-    assert {record.url.split("/")[2] for record in records_of(tmp_path / "out") if record.url} == {
-        "revisited.test:35081"
-    }
+    assert {record.url.split("/")[2] for record in records_of(tmp_path / "out") if record.url} == {REVISITED}
     assert any(record.get(ROBOTS_FOR) for record in records_of(tmp_path / "out"))
 
 
 def test_pages_as_parquet_have_texts_of_html(tmp_path):
     manifest = export("pages", tmp_path / "out")
     rows = pq.read_table(list((tmp_path / "out").glob("*.parquet"))).to_pylist()
-    visits = visits_of()
+    visits = VISITS
     assert len(rows) == len(visits) == manifest["counts"]["pages"]
     for row in rows:
         is_html = row["type"] == "text/html" and not row["revisit"]
@@ -270,7 +289,7 @@ def test_ufmg_has_no_bar_but_its_own(tmp_path):
     for page in pages:
         url, html = page.split("|")
         read.setdefault(url.strip(), []).append(html.strip())
-    visits = [row for row in visits_of() if row["type"] == "text/html" and not row["revisit"]]
+    visits = [row for row in VISITS if row["type"] == "text/html" and not row["revisit"]]
     assert sorted(read) == sorted({row["url"] for row in visits})
     for row in visits:
         path = GOLDEN / names.cycle(row["cycle"]) / names.FETCHER / row["file"]
@@ -286,7 +305,7 @@ def test_urls_are_all_that_are_known_with_their_states(tmp_path):
     export("urls", tmp_path / "parquet", "--format", "parquet", "--suffix", "s1.test")
     table = pq.read_table(list((tmp_path / "parquet").glob("*.parquet")))
     assert len(lines) == len(set(lines)) == sum(manifest["counts"].values())
-    assert {row["url"] for row in rows} == {row["url"] for row in visits_of()} <= set(lines)
+    assert {row["url"] for row in rows} == {row["url"] for row in VISITS} <= set(lines)
     assert sorted(table.column("url").to_pylist()) == sorted(line for line in lines if "//s1.test:" in line)
 
 
@@ -358,12 +377,13 @@ def test_a_killed_export_is_continued(tmp_path):
 
 def test_an_export_covers_what_was_committed_when_it_began(tmp_path, crawl):
     export("cdxj", tmp_path / "early", crawl=crawl)
-    entry = (crawl / names.LOG).joinpath(names.log_entry(6))
+    last = len(list((crawl / names.LOG).iterdir())) - 1
+    entry = (crawl / names.LOG).joinpath(names.log_entry(last))
     later = entry.read_bytes()
     entry.unlink()
     export("cdxj", tmp_path / "short", crawl=crawl)
     lines = [len((tmp_path / name / "index.cdxj").read_bytes().splitlines()) for name in ("early", "short")]
-    assert lines[1] < lines[0] and read_manifest(tmp_path / "short")["export"]["log_length"] == 6
+    assert lines[1] < lines[0] and read_manifest(tmp_path / "short")["export"]["log_length"] == last
     entry.write_bytes(later)
     export("cdxj", tmp_path / "short", crawl=crawl)  # it is whole already
     assert len((tmp_path / "short" / "index.cdxj").read_bytes().splitlines()) == lines[1]
@@ -372,7 +392,7 @@ def test_an_export_covers_what_was_committed_when_it_began(tmp_path, crawl):
 @pytest.mark.parametrize("newest", [[], ["--newest"]])
 @pytest.mark.parametrize("lost", ["cycle", "table", "pages", "record"])
 def test_what_is_missing_ends_the_export_or_is_named(tmp_path, crawl, lost, newest):
-    folder = crawl / names.cycle(4)
+    folder = crawl / names.cycle(SOME_CYCLE)
     pages = folder / names.FETCHER / names.PAGES / "00000.warc.zst"
     whole = export("warc", tmp_path / "whole", crawl=crawl)
     if lost == "cycle":
@@ -385,19 +405,28 @@ def test_what_is_missing_ends_the_export_or_is_named(tmp_path, crawl, lost, newe
         damaged = np.fromfile(pages, np.uint8)
         damaged[-100] ^= 255
         damaged.tofile(pages)
-    with pytest.raises(Damaged, match="00000004"):
+    with pytest.raises(Damaged, match=names.cycle(SOME_CYCLE)):
         export("warc", tmp_path / "out", *newest, crawl=crawl)
     assert not is_published(tmp_path / "out")
     partial = export("warc", tmp_path / "out", "--allow-partial", *newest, crawl=crawl)
-    assert partial["is_partial"] and "00000004" in partial["missing"][0] and not whole["is_partial"]
+    assert partial["is_partial"] and names.cycle(SOME_CYCLE) in partial["missing"][0] and not whole["is_partial"]
     assert 0 < partial["counts"]["responses"] < whole["counts"]["responses"]
 
 
 def test_damage_is_exit_65_without_a_traceback(tmp_path, crawl):
-    (crawl / names.cycle(4) / names.EXTRACTOR / names.METADATA).unlink()
+    (crawl / names.cycle(SOME_CYCLE) / names.EXTRACTOR / names.METADATA).unlink()
     done = run_export("pages", "--crawl", crawl, "--out", tmp_path / "out")
     assert done.returncode == EX_DATAERR and "expected a file, found none" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_void_entry_of_the_log_changes_nothing(tmp_path, crawl):
+    export("cdxj", tmp_path / "before", crawl=crawl)
+    last = len(list((crawl / names.LOG).iterdir())) - 1
+    shutil.copy(crawl / names.LOG / names.log_entry(last), crawl / names.LOG / names.log_entry(last + 1))
+    export("cdxj", tmp_path / "after", crawl=crawl)
+    index = [(tmp_path / name / "index.cdxj").read_bytes() for name in ("before", "after")]
+    assert index[0] == index[1] and read_manifest(tmp_path / "after")["export"]["log_length"] == last + 2
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
