@@ -101,16 +101,15 @@ class Child:
 def serve(pipe: Connection, page_max_s: int) -> None:
     """Reads pages until the pipe ends, as it does when the other process dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX_BYTES, resource.RLIM_INFINITY))
+    lower_limit(resource.RLIMIT_CORE, 0)
+    lower_limit(resource.RLIMIT_AS, MEMORY_MAX_BYTES)
     while True:
         try:
             html = pipe.recv_bytes().decode()
         except EOFError:
             return
         used = resource.getrusage(resource.RUSAGE_SELF)
-        limit_s = int(used.ru_utime + used.ru_stime) + 1 + page_max_s
-        resource.setrlimit(resource.RLIMIT_CPU, (limit_s, resource.RLIM_INFINITY))
+        lower_limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + 1 + page_max_s)
         try:
             page = read_text(html)
         except MemoryError:
@@ -118,6 +117,12 @@ def serve(pipe: Connection, page_max_s: int) -> None:
         except Exception:  # whatever the library raises, the next page must be read
             page = PageText(None, "", UNREADABLE)
         pipe.send(tuple(page))
+
+
+def lower_limit(kind: int, most: int) -> None:
+    """Where the machine allows less already, that stays."""
+    _, hard = resource.getrlimit(kind)
+    resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
 def read_text(html: str) -> PageText:

@@ -1,5 +1,6 @@
 """bin/export: what it writes is what the crawl has, other tools read it, and a killed export is continued."""
 
+import fcntl
 import json
 import os
 import random
@@ -17,7 +18,7 @@ from fastwarc.warc import ArchiveIterator as FastIterator
 from warcio.archiveiterator import ArchiveIterator
 
 from contract import names
-from contract.errors import EX_DATAERR, EX_USAGE, Usage
+from contract.errors import EX_DATAERR, EX_USAGE, Locked, Usage
 from contract.tables import METADATA
 from contract.url import server_of
 from contract.warc import ROBOTS_FOR, PageReader, format_date, format_second, parse_response
@@ -25,6 +26,7 @@ from examine.export import kinds
 from examine.export.__main__ import main
 from examine.export.cdxj import merge_files
 from examine.export.filters import Filters
+from examine.export.folder import LOCK
 from examine.export.main_text import DIED, TextReader
 from examine.export.selection import Selection
 from storage.errors import Damaged
@@ -187,10 +189,8 @@ def test_newest_takes_the_last_visit_that_brought_a_page(tmp_path):
     assert len(rows) == len(found) == len(expected)
     assert not any(row["revisit"] for row in rows)
     changed = next(url for url in found if url.endswith("/changed"))
-    assert (
-        found == {url: format_date(at_ms) for url, at_ms in expected.items()}
-        and len([row for row in VISITS if row["url"] == changed]) == 2
-    )
+    assert found == {url: format_date(at_ms) for url, at_ms in expected.items()}
+    assert len([row for row in VISITS if row["url"] == changed]) == 2
     assert [row["text"] for row in rows if row["url"] == changed] != [None]
 
 
@@ -427,6 +427,16 @@ def test_a_void_entry_of_the_log_changes_nothing(tmp_path, crawl):
     export("cdxj", tmp_path / "after", crawl=crawl)
     index = [(tmp_path / name / "index.cdxj").read_bytes() for name in ("before", "after")]
     assert index[0] == index[1] and read_manifest(tmp_path / "after")["export"]["log_length"] == last + 2
+
+
+def test_two_exports_into_one_folder_do_not_meet(tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    with open(out / LOCK, "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(Locked):
+            export("urls", out)
+    export("urls", out)
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
