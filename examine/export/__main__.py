@@ -4,6 +4,7 @@
   bin/export cdxj --out DIR     index.cdxj of the crawl's own page files (pywb replays those that are .warc.gz)
   bin/export pages --out DIR    one row per visit: URL, time, status, type, charset, title, languages, main text
   bin/export ufmg --out DIR     lines "||| url | html" in UTF-8, without any other |
+  bin/export wacz --out DIR     collection.wacz: WARC files, their index and a list of pages (ReplayWeb.page)
   bin/export urls --out DIR     known URLs, one per line; --format jsonl or parquet with state, depth and links_in
 
 DIR is a new folder. It gets one file per cycle (`urls`: per block) and last manifest.json, with the filters and counts.
@@ -12,9 +13,9 @@ cycles that were committed when it began. The crawl may go on meanwhile.
 
 Exported are the visits that bin/sql shows in `visits`: answers in MetadadosUrlsColetadas of a committed cycle. Left out
 are URLs that were not answered (failures, 429, 5xx, refused types and sizes), attempts that the same cycle repeated,
-and cycles that were abandoned or whose entry in the log is void. `warc` has the request of each visit and the exchanges
-for robots.txt too; of the filters, --server, --suffix, --from and --until hold for robots.txt. IDs, digests and blocks
-of records do not change.
+and cycles that were abandoned or whose entry in the log is void. `warc` and `wacz` have the request of each visit and
+the exchanges for robots.txt too; of the filters, --server, --suffix, --from and --until hold for robots.txt. IDs,
+digests and blocks of records do not change.
 
 --newest takes, of each URL's visits within --from and --until, the newest that brought a page; a 304 or the same body
 as before brings none. The other filters then judge that visit. `urls` takes --server, --suffix and --state only.

@@ -1,6 +1,7 @@
 """The kinds of exports: what each writes for one cycle or block, and what comes when all are written."""
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -11,22 +12,25 @@ from contract.crawl_folder import CrawlFolder
 from contract.errors import TryLater
 from contract.log import replay
 from contract.log_summary import read_log
-from examine.export import cdxj, page_rows, warc_files
+from examine.export import cdxj, page_rows, wacz, warc_files
 from examine.export.filters import Filters
 from examine.export.folder import WRITTEN, ExportFolder, Problems, Progress
 from examine.export.known_urls import write_urls
 from examine.export.main_text import TextReader
 from examine.export.selection import Selection, committed_cycles
 from storage.errors import Damaged
+from storage.publish import ASIDE
 from storage.tables import column
 
-WARC, CDXJ, PAGES, UFMG, URLS = "warc", "cdxj", "pages", "ufmg", "urls"
-VISIT_KINDS = (WARC, CDXJ, PAGES, UFMG)
+WARC, CDXJ, PAGES, UFMG, WACZ, URLS = "warc", "cdxj", "pages", "ufmg", "wacz", "urls"
+VISIT_KINDS = (WARC, CDXJ, PAGES, UFMG, WACZ)
+HAS_RECORDS = (WARC, WACZ)
 FORMS = {
     WARC: ("gzip",),
     CDXJ: ("cdxj",),
     PAGES: ("parquet", "jsonl"),
     UFMG: ("txt",),
+    WACZ: ("gzip",),
     URLS: ("text", "jsonl", "parquet"),
 }
 COLUMNS = {
@@ -34,6 +38,7 @@ COLUMNS = {
     CDXJ: ("file", "offset", "length", "payload_digest", "revisit"),
     PAGES: page_rows.COLUMNS,
     UFMG: page_rows.COLUMNS,
+    WACZ: (*warc_files.COLUMNS, "title", "revisit"),
 }
 SUFFIXES = {"gzip": warc_files.SUFFIX, "cdxj": ".cdxj", "text": ".txt"}  # else that of the form's name
 SNAPSHOTS = 3  # of a crawl whose generations are deleted while they are read
@@ -62,16 +67,18 @@ class VisitExport:
     def _write_visits(self, cycle: int, visits: pa.Table, problems: Problems) -> Counter[str]:
         if self._kind == CDXJ:
             return self._write_index(cycle, own_lines(cycle, visits))
-        if not len(visits) and self._kind != WARC:  # which may have exchanges for robots.txt
+        if not len(visits) and self._kind not in HAS_RECORDS:  # which may have exchanges for robots.txt
             return Counter()
         name = f"{cycle:08d}{suffix_of(self._form)}"
-        with self._folder.writing(name) as file:
-            if self._kind == WARC:
+        with self._folder.writing(archive_path(self._folder, name).name if self._kind == WACZ else name) as file:
+            if self._kind in HAS_RECORDS:
                 writer = self._write_warc(cycle, visits, file, name, problems)
             elif self._texts:
                 return page_rows.write_pages(self._crawl.path, cycle, visits, self._texts, file, self._form, problems)
             else:
                 return page_rows.write_ufmg(self._crawl.path, cycle, visits, file, problems)
+        if self._kind == WACZ:
+            self._run_path(cycle, "pages").write_bytes(wacz.encode_pages(cycle, visits))
         return writer.counts + self._write_index(cycle, writer.lines)
 
     def _write_warc(
@@ -84,15 +91,32 @@ class VisitExport:
 
     def _write_index(self, cycle: int, lines: list[bytes]) -> Counter[str]:
         """The sorted lines of a cycle, which finish() merges with the others."""
-        index_path(self._folder, cycle).write_bytes(b"".join(sorted(lines)))
+        self._run_path(cycle, "cdxj").write_bytes(b"".join(sorted(lines)))
         return Counter(captures=len(lines))
 
+    def _run_path(self, cycle: int, what: str) -> Path:
+        """A file that finish() joins with those of other cycles."""
+        return self._folder.path / f"{WRITTEN}{cycle:08d}.{what}"
+
     def finish(self) -> None:
-        if self._kind not in (WARC, CDXJ):
+        if self._kind not in (*HAS_RECORDS, CDXJ):
             return
-        runs = [path for cycle in self._selection.cycles if (path := index_path(self._folder, cycle)).exists()]
+        runs = [path for cycle in self._selection.cycles if (path := self._run_path(cycle, "cdxj")).exists()]
+        lines = cdxj.merge_files(runs, self._folder.path / f"{WRITTEN}merged-")
+        if self._kind == WACZ:
+            self._write_package(lines)
+            return
         with self._folder.writing(cdxj.INDEX) as file:
-            file.writelines(cdxj.merge_files(runs, self._folder.path / f"{WRITTEN}merged-"))
+            file.writelines(lines)
+
+    def _write_package(self, lines: Iterator[bytes]) -> None:
+        names_of = [f"{cycle:08d}{warc_files.SUFFIX}" for cycle in self._selection.cycles]
+        paths = {name: archive_path(self._folder, name) for name in names_of}
+        archives = {name: path for name, path in paths.items() if path.exists()}
+        pages = [path for cycle in self._selection.cycles if (path := self._run_path(cycle, "pages")).exists()]
+        title = f"Crawl {self._crawl.crawl_id}"
+        with self._folder.writing(wacz.FILE) as file:
+            wacz.write_package(file, title, self._crawl.began_at_ms, archives, lines, pages)
 
     def close(self) -> None:
         if self._texts:
@@ -178,5 +202,6 @@ def suffix_of(form: str) -> str:
     return SUFFIXES.get(form, f".{form}")
 
 
-def index_path(folder: ExportFolder, cycle: int) -> Path:
-    return folder.path / f"{WRITTEN}{cycle:08d}.cdxj"
+def archive_path(folder: ExportFolder, name: str) -> Path:
+    """Where a WARC file waits for the package that it goes into; removed with all that is unfinished."""
+    return folder.path / f"{ASIDE}archive-{name}"

@@ -1,6 +1,8 @@
 """bin/export: what it writes is what the crawl has, other tools read it, and a killed export is continued."""
 
 import fcntl
+import gzip
+import hashlib
 import json
 import os
 import random
@@ -8,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -76,6 +79,11 @@ def records_of(folder: Path) -> list:
     return [record for path in sorted(folder.glob("*.warc.gz")) for record in PageReader(path).records()]
 
 
+def records_of_crawl() -> list:
+    paths = (GOLDEN / names.CYCLES).glob(f"*/{names.FETCHER}/{names.PAGES}/*.warc.zst")
+    return [record for path in sorted(paths) for record in PageReader(path).records()]
+
+
 @pytest.fixture(scope="module")
 def warc(tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("export") / "warc"
@@ -90,9 +98,7 @@ def crawl(tmp_path) -> Path:
 
 
 def test_warc_has_the_records_of_all_visits_and_of_robots_txt_as_they_were(warc):
-    stored = {}
-    for path in (GOLDEN / names.CYCLES).glob(f"*/{names.FETCHER}/{names.PAGES}/*.warc.zst"):
-        stored |= {record.get("WARC-Record-ID"): record for record in PageReader(path).records()}
+    stored = {record.get("WARC-Record-ID"): record for record in records_of_crawl()}
     written = [record for record in records_of(warc) if record.type != "warcinfo"]
     for record in written:
         original = stored[record.get("WARC-Record-ID")]
@@ -176,6 +182,60 @@ def test_pywb_takes_the_index_and_replays_pages_byte_for_byte(warc, tmp_path):
         assert server.replay(revisit)[2] == parse_response(first.block).body
     finally:
         server.end()
+
+
+def test_wacz_has_the_warc_files_with_index_pages_and_checksums(warc, tmp_path):
+    export("wacz", tmp_path / "out")
+    assert sorted(files_of(tmp_path / "out")) == ["collection.wacz", "manifest.json"]
+    with zipfile.ZipFile(tmp_path / "out" / "collection.wacz") as package:
+        entries = {about.filename: package.read(about) for about in package.infolist()}
+    for path in warc.glob("*.warc.gz"):
+        assert entries[f"archive/{path.name}"] == path.read_bytes()
+    assert gzip.decompress(entries["indexes/index.cdx.gz"]) == (warc / "index.cdxj").read_bytes()
+    pages = [json.loads(line) for line in entries["pages/pages.jsonl"].splitlines()][1:]
+    brought = [row for row in VISITS if row["type"] == "text/html" and not row["revisit"]]
+    assert sorted((page["url"], page["ts"]) for page in pages) == sorted(
+        (row["url"], format_date(row["fetched_at_ms"])) for row in brought
+    )
+    about = json.loads(entries["datapackage.json"])
+    assert {resource["path"] for resource in about["resources"]} == {
+        name for name in entries if not name.startswith("datapackage")
+    }
+    for resource in about["resources"]:
+        assert resource["hash"] == f"sha256:{hashlib.sha256(entries[resource['path']]).hexdigest()}"
+    digest = json.loads(entries["datapackage-digest.json"])["hash"]
+    assert digest == f"sha256:{hashlib.sha256(entries['datapackage.json']).hexdigest()}"
+
+
+@pytest.mark.long
+def test_the_validator_of_wacz_and_pywb_take_the_package(tmp_path):
+    export("wacz", tmp_path / "out")
+    path = tmp_path / "out" / "collection.wacz"
+    checked = run_tool("wacz", "validate", "-f", path)
+    assert checked.returncode == 0 and "WACZ is valid" in checked.stdout, checked.stdout + checked.stderr
+    (tmp_path / "wayback").mkdir()
+    server = Wayback(tmp_path / "wayback", [path, "--unpack-wacz"])
+    try:
+        server.wait_until_ready()
+        for record in records_of_crawl():
+            if record.type == "response" and not record.get(ROBOTS_FOR):
+                status, _, body = server.replay(record)
+                assert (status, body) == (parse_response(record.block).status, parse_response(record.block).body)
+    finally:
+        server.end()
+
+
+def test_the_blocks_of_a_large_index_are_found_by_their_first_lines(tmp_path, monkeypatch):
+    monkeypatch.setattr("examine.export.wacz.LINES_PER_BLOCK", 3)
+    export("wacz", tmp_path / "out")
+    with zipfile.ZipFile(tmp_path / "out" / "collection.wacz") as package:
+        index, packed = package.read("indexes/index.idx"), package.read("indexes/index.cdx.gz")
+    head, *blocks = index.splitlines()
+    assert head.startswith(b"!meta 0 ") and len(blocks) > 3
+    for line in blocks:
+        place = json.loads(line[line.index(b"{") :])
+        lines = gzip.decompress(packed[place["offset"] : place["offset"] + place["length"]]).splitlines()
+        assert lines[0].startswith(line[: line.index(b"{")]) and len(lines) <= 3
 
 
 def test_newest_takes_the_last_visit_that_brought_a_page(tmp_path):
@@ -314,7 +374,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["warc", "urls"])
+@pytest.mark.parametrize("kind", ["warc", "wacz", "urls"])
 def test_an_export_that_stopped_anywhere_is_continued_with_the_same_result(tmp_path, monkeypatch, kind):
     export(kind, tmp_path / "whole")
     steps = 0
