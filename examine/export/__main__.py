@@ -46,6 +46,7 @@ from contract.units import count
 from examine.export.filters import Filters, add_filters, filters_of
 from examine.export.folder import ExportFolder
 from examine.export.kinds import FORMS, URLS, VISIT_KINDS, export_urls, export_visits
+from storage.publish import read_manifest
 
 NAME = "export"
 KINDS = (*VISIT_KINDS, URLS)
@@ -67,9 +68,9 @@ def main() -> None:
     }
     folder = ExportFolder(arguments.out, request)
     if folder.is_whole:
-        say(f"{arguments.out} holds this export already, of {count(folder.request['log_length'], 'commit')}")
-        return
-    if arguments.kind == URLS:
+        say(f"this export is whole already; it covers the first {count(folder.request['log_length'], 'commit')}")
+        manifest = read_manifest(arguments.out)
+    elif arguments.kind == URLS:
         manifest = export_urls(crawl, folder, filters, arguments.allow_partial)
     else:
         manifest = export_visits(crawl, folder, filters, arguments.allow_partial)

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, TextIO
 
 from contract.errors import Locked, Usage
 from contract.units import count
-from storage.errors import Damaged, naming
+from storage.errors import Damaged, UnknownFormat, naming
 from storage.publish import (
     ASIDE,
     FORMAT,
@@ -70,6 +70,11 @@ class ExportFolder:
         """What was noted of a part that is whole."""
         path = self.path / f"{NOTE}{part}.json"
         return read_json(path)["note"] if path.exists() else None
+
+    def is_done(self, part: str) -> bool:
+        """Whether it need not be written again; what was missing may have been restored."""
+        note = self.note(part)
+        return note is not None and not note["missing"]
 
     def finish(self, part: str, note: dict[str, Any]) -> None:
         put(self.path / f"{NOTE}{part}.json", encode_json({"format": FORMAT, "note": note}))
@@ -130,7 +135,7 @@ class Problems:
     def noting(self) -> Iterator[None]:
         try:
             yield
-        except Damaged as error:
+        except (Damaged, UnknownFormat) as error:
             if not self._allow_partial:
                 raise
             self.found.append(str(error).removeprefix(f"{self._crawl}/"))

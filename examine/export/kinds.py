@@ -17,9 +17,10 @@ from examine.export.filters import Filters
 from examine.export.folder import WRITTEN, ExportFolder, Problems, Progress
 from examine.export.known_urls import write_urls
 from examine.export.main_text import TextReader
+from examine.export.row_files import JSON_LINES, PARQUET, TEXT
 from examine.export.selection import Selection, committed_cycles
 from storage.errors import Damaged
-from storage.publish import ASIDE
+from storage.publish import ASIDE, sync_file
 from storage.tables import column
 
 WARC, CDXJ, PAGES, UFMG, WACZ, URLS = "warc", "cdxj", "pages", "ufmg", "wacz", "urls"
@@ -28,10 +29,10 @@ HAS_RECORDS = (WARC, WACZ)
 FORMS = {
     WARC: ("gzip",),
     CDXJ: ("cdxj",),
-    PAGES: ("parquet", "jsonl"),
+    PAGES: (PARQUET, JSON_LINES),
     UFMG: ("txt",),
     WACZ: ("gzip",),
-    URLS: ("text", "jsonl", "parquet"),
+    URLS: (TEXT, JSON_LINES, PARQUET),
 }
 COLUMNS = {
     WARC: warc_files.COLUMNS,
@@ -40,7 +41,7 @@ COLUMNS = {
     UFMG: page_rows.COLUMNS,
     WACZ: (*warc_files.COLUMNS, "title", "revisit"),
 }
-SUFFIXES = {"gzip": warc_files.SUFFIX, "cdxj": ".cdxj", "text": ".txt"}  # else that of the form's name
+SUFFIXES = {"gzip": warc_files.SUFFIX, "cdxj": ".cdxj", TEXT: ".txt"}  # else that of the form's name
 SNAPSHOTS = 3  # of a crawl whose generations are deleted while they are read
 
 
@@ -78,7 +79,7 @@ class VisitExport:
             else:
                 return page_rows.write_ufmg(self._crawl.path, cycle, visits, file, problems)
         if self._kind == WACZ:
-            self._run_path(cycle, "pages").write_bytes(wacz.encode_pages(cycle, visits))
+            self._write_run(cycle, "pages", wacz.encode_pages(cycle, visits))
         return writer.counts + self._write_index(cycle, writer.lines)
 
     def _write_warc(
@@ -91,8 +92,13 @@ class VisitExport:
 
     def _write_index(self, cycle: int, lines: list[bytes]) -> Counter[str]:
         """The sorted lines of a cycle, which finish() merges with the others."""
-        self._run_path(cycle, "cdxj").write_bytes(b"".join(sorted(lines)))
+        self._write_run(cycle, "cdxj", b"".join(sorted(lines)))
         return Counter(captures=len(lines))
+
+    def _write_run(self, cycle: int, what: str, content: bytes) -> None:
+        path = self._run_path(cycle, what)
+        path.write_bytes(content)
+        sync_file(path)  # the note that comes next says that it is whole
 
     def _run_path(self, cycle: int, what: str) -> Path:
         """A file that finish() joins with those of other cycles."""
@@ -127,13 +133,13 @@ def export_visits(crawl: CrawlFolder, folder: ExportFolder, filters: Filters, al
     log = replay(crawl.path, crawl.blocks_first, folder.request["log_length"])
     selection = Selection(crawl.path, committed_cycles(log), filters, allow_partial)
     parts = [part_of(cycle) for cycle in selection.cycles]
-    if filters.newest and any(folder.note(part) is None for part in parts):
+    if filters.newest and not all(map(folder.is_done, parts)):
         selection.find_newest()
     export, progress = VisitExport(crawl, folder, selection), Progress(len(parts), "cycle")
     try:
         for done, (cycle, part) in enumerate(zip(selection.cycles, parts)):
             progress.show(done)
-            if folder.note(part) is None:
+            if not folder.is_done(part):
                 folder.finish(part, export.write(cycle, allow_partial))
         export.finish()
     finally:
@@ -171,7 +177,7 @@ def export_urls(crawl: CrawlFolder, folder: ExportFolder, filters: Filters, allo
         try:
             for block, part in enumerate(parts):
                 progress.show(block)
-                if folder.note(part) is None:
+                if not folder.is_done(part):
                     note = write_block(crawl, folder, block, log.generation(block), filters, allow_partial)
                     folder.finish(part, note)
             return folder.publish(parts, {"blocks": len(parts)})

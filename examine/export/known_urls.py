@@ -1,6 +1,5 @@
 """All known URLs of a crawl with their states, block by block (`urls`)."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,11 +7,11 @@ from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from contract.generation import Generation, open_generation, read_lines
 from contract.tables import STATES
 from examine.export.filters import Filters
+from examine.export.row_files import writing_rows
 from storage.tables import column
 
 NUMBERS = ("depth", "links_in", "attempts")
@@ -34,17 +33,10 @@ def write_urls(
     """Writes the URLs of a generation; returns how many of each state."""
     counts: Counter[str] = Counter()
     generation = open_generation(crawl, block, number)
-    writer = pq.ParquetWriter(file, SCHEMA, compression="zstd") if form == "parquet" else None
-    for rows in read_rows(crawl, generation, filters, states):
-        counts.update(rows.column("state").to_pylist())
-        if writer:
-            writer.write_table(rows)
-        elif form == "jsonl":
-            file.writelines(f"{json.dumps(row)}\n".encode() for row in rows.to_pylist())
-        else:
-            file.writelines(f"{url}\n".encode() for url in rows.column("url").to_pylist())
-    if writer:
-        writer.close()
+    with writing_rows(file, SCHEMA, form) as write:
+        for rows in read_rows(crawl, generation, filters, states):
+            counts.update(rows.column("state").to_pylist())
+            write(rows)
     return counts
 
 

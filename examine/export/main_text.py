@@ -19,7 +19,7 @@ from resiliparse.parse.html import HTMLTree
 from resiliparse.parse.lang import detect_fast
 
 PAGE_MAX_S = 10  # of processor time
-MEMORY_MAX_BYTES = 4 << 30  # of a process's address space
+MEMORY_MAX_BYTES = 2 << 30  # of a process's address space
 LANGUAGE_MIN_CHARACTERS = 40  # a shorter text says too little
 UNKNOWN_LANGUAGE = "unknown"
 DIED, MEMORY, UNREADABLE = "died", "memory", "unreadable"  # words of contract/trouble.py where it has them

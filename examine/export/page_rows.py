@@ -4,20 +4,20 @@ A revisit (304, or the same body as before) has a row in `pages` without text: t
 `ufmg` has only HTML that a visit brought.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from contract import names
 from contract.body import decode_body
-from contract.warc import PageReader, format_date, parse_response
+from contract.trouble import UNDECODED
+from contract.warc import PageReader, parse_response
 from examine.export.folder import Problems
 from examine.export.main_text import PageText, TextReader
+from examine.export.row_files import writing_rows
 
 COLUMNS = ("url", "file", "offset", "fetched_at_ms", "status", "type", "charset", "title", "language", "revisit")
 SCHEMA = pa.schema(
@@ -44,8 +44,9 @@ Row = dict[str, Any]
 
 
 def read_pages(crawl: Path, cycle: int, visits: pa.Table, problems: Problems) -> Iterator[tuple[Row, str | None]]:
-    """Each chosen visit with its HTML, decoded; None for a revisit and for other types.
+    """Each chosen visit with its HTML, decoded; None for a revisit, for other types and where it cannot be decoded.
 
+    The row gets `text_trouble`: what is wrong with its body.
     Where a record is damaged, the rest of its file is left out.
     """
     reader: PageReader | None = None
@@ -59,7 +60,8 @@ def read_pages(crawl: Path, cycle: int, visits: pa.Table, problems: Problems) ->
                 if reader is None or row["file"] != name:
                     name = row["file"]
                     reader = PageReader(crawl / names.cycle(cycle) / names.FETCHER / name)
-                html = read_html(reader, row) if row["type"] in HTML_TYPES and not row["revisit"] else None
+                if row["type"] in HTML_TYPES and not row["revisit"]:
+                    html, row["text_trouble"] = read_html(reader, row)
                 was_read = True
             if was_read:
                 yield row, html
@@ -67,28 +69,27 @@ def read_pages(crawl: Path, cycle: int, visits: pa.Table, problems: Problems) ->
                 reader, lost = None, row["file"]
 
 
-def read_html(reader: PageReader, row: Row) -> str:
+def read_html(reader: PageReader, row: Row) -> tuple[str | None, str]:
+    """The HTML of a page as text, and a word of contract/trouble.py."""
     record = reader.record_at(row["offset"])
-    body = decode_body(parse_response(record.block), BODY_MAX_BYTES).content
+    body, trouble = decode_body(parse_response(record.block), BODY_MAX_BYTES)
+    if trouble == UNDECODED:
+        return None, trouble
     charset = CODECS.get(row["charset"], row["charset"] or "utf-8")
     try:
-        return body.decode(charset, "replace").removeprefix("\N{BYTE ORDER MARK}")
+        html = body.decode(charset, "replace")
     except LookupError:  # a name of the Encoding standard that Python has not
-        return body.decode("utf-8", "replace").removeprefix("\N{BYTE ORDER MARK}")
+        html = body.decode("utf-8", "replace")
+    return html.removeprefix("\N{BYTE ORDER MARK}"), trouble
 
 
 def write_pages(
     crawl: Path, cycle: int, visits: pa.Table, texts: TextReader, file: BinaryIO, form: str, problems: Problems
 ) -> Counter[str]:
     counts: Counter[str] = Counter()
-    writer = pq.ParquetWriter(file, SCHEMA, compression="zstd") if form == "parquet" else None
-    for rows in in_batches(texts.read_each(read_pages(crawl, cycle, visits, problems)), counts):
-        if writer:
-            writer.write_table(pa.Table.from_pylist(rows, SCHEMA))
-        else:
-            file.writelines(map(encode_row, rows))
-    if writer:
-        writer.close()
+    with writing_rows(file, SCHEMA, form) as write:
+        for rows in in_batches(texts.read_each(read_pages(crawl, cycle, visits, problems)), counts):
+            write(pa.Table.from_pylist(rows, SCHEMA))
     return counts
 
 
@@ -104,20 +105,18 @@ def in_batches(found: Iterator[tuple[Row, PageText]], counts: Counter[str]) -> I
                 **{name: visit[name] for name in ("status", "type", "charset", "title", "language", "revisit")},
                 "detected_language": page.language,
                 "text": page.text,
-                "text_trouble": page.trouble,
+                "text_trouble": page.trouble or visit.get("text_trouble", ""),
             }
         )
-        counts.update(pages=1, texts=page.text is not None, texts_not_read=bool(page.trouble))
+        counts.update(
+            pages=1, texts=page.text is not None, texts_not_read=page.text is None and bool(rows[-1]["text_trouble"])
+        )
         characters += len(page.text or "")
         if len(rows) == ROWS_AT_ONCE or characters >= BATCH_MAX_CHARACTERS:
             yield rows
             rows, characters = [], 0
     if rows:
         yield rows
-
-
-def encode_row(row: Row) -> bytes:
-    return (json.dumps({**row, "time": format_date(row["time"])}, ensure_ascii=False) + "\n").encode("utf-8", "replace")
 
 
 def write_ufmg(crawl: Path, cycle: int, visits: pa.Table, file: BinaryIO, problems: Problems) -> Counter[str]:

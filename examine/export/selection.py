@@ -18,7 +18,7 @@ from contract.log import History
 from contract.tables import METADATA
 from examine.export.filters import Filters
 from storage.arrays import Array
-from storage.errors import Damaged
+from storage.errors import Damaged, UnknownFormat
 from storage.publish import MANIFEST, read_manifest
 from storage.tables import column, open_table, read_table
 
@@ -69,7 +69,7 @@ class Selection:
         """With --allow-partial: rows() meets the same damage again, and its caller names it."""
         try:
             yield
-        except Damaged:
+        except (Damaged, UnknownFormat):
             if not self.allow_partial:
                 raise
 

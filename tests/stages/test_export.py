@@ -13,6 +13,7 @@ import sys
 import zipfile
 from datetime import date, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -23,14 +24,16 @@ from warcio.archiveiterator import ArchiveIterator
 from contract import names
 from contract.errors import EX_DATAERR, EX_USAGE, Locked, Usage
 from contract.tables import METADATA
+from contract.trouble import UNDECODED
 from contract.url import server_of
 from contract.warc import ROBOTS_FOR, PageReader, format_date, format_second, parse_response
 from examine.export import kinds
 from examine.export.__main__ import main
 from examine.export.cdxj import merge_files
 from examine.export.filters import Filters
-from examine.export.folder import LOCK
+from examine.export.folder import LOCK, ExportFolder
 from examine.export.main_text import DIED, TextReader
+from examine.export.page_rows import read_html
 from examine.export.selection import Selection
 from storage.errors import Damaged
 from storage.publish import ASIDE, is_published, read_manifest
@@ -420,7 +423,7 @@ def test_a_killed_export_is_continued(tmp_path):
     export("warc", tmp_path / "whole")
     chance = random.Random(0)
     was_killed = 0
-    for number in range(8):
+    for number in range(4):
         out = tmp_path / f"out-{number}"
         command = [sys.executable, "-P", "-m", "examine.export", "warc", "--crawl", GOLDEN, "--out", out]
         process = subprocess.Popen(command, stdout=subprocess.PIPE)
@@ -471,6 +474,44 @@ def test_what_is_missing_ends_the_export_or_is_named(tmp_path, crawl, lost, newe
     partial = export("warc", tmp_path / "out", "--allow-partial", *newest, crawl=crawl)
     assert partial["is_partial"] and names.cycle(SOME_CYCLE) in partial["missing"][0] and not whole["is_partial"]
     assert 0 < partial["counts"]["responses"] < whole["counts"]["responses"]
+
+
+@pytest.mark.parametrize("kind", ["pages", "ufmg", "wacz"])
+def test_other_kinds_leave_out_what_a_damaged_file_of_pages_has_lost(tmp_path, crawl, kind):
+    path = crawl / names.cycle(SOME_CYCLE) / names.FETCHER / names.PAGES / "00000.warc.zst"
+    damaged = np.fromfile(path, np.uint8)
+    damaged[-100] ^= 255
+    damaged.tofile(path)
+    with pytest.raises(Damaged, match=names.cycle(SOME_CYCLE)):
+        export(kind, tmp_path / "out", crawl=crawl)
+    partial = export(kind, tmp_path / "out", "--allow-partial", crawl=crawl)
+    assert partial["is_partial"] and len(partial["missing"]) == 1
+    export(kind, tmp_path / "whole")
+    assert sum(partial["counts"].values()) < sum(read_manifest(tmp_path / "whole")["counts"].values())
+
+
+def test_what_was_missing_and_is_there_again_is_exported(tmp_path, crawl, monkeypatch):
+    path = crawl / names.cycle(SOME_CYCLE) / names.EXTRACTOR / names.METADATA
+    content = path.read_bytes()
+    path.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(ExportFolder, "publish", lambda *_: pytest.fail("stopped here", pytrace=False))
+        with pytest.raises(pytest.fail.Exception):
+            export("cdxj", tmp_path / "out", "--allow-partial", crawl=crawl)
+    path.write_bytes(content)
+    assert not export("cdxj", tmp_path / "out", crawl=crawl)["is_partial"]
+    export("cdxj", tmp_path / "whole", crawl=crawl)
+    assert files_of(tmp_path / "out") == files_of(tmp_path / "whole")
+
+
+def test_a_body_that_cannot_be_decoded_is_no_text():
+    row = {"offset": 0, "charset": "utf-8"}
+    block = b"HTTP/1.1 200 OK\r\nContent-Encoding: secret\r\n\r\n\x01\x02"
+    reader = SimpleNamespace(record_at=lambda _: SimpleNamespace(block=block))
+    assert read_html(reader, row) == (None, UNDECODED)
+    plain = SimpleNamespace(record_at=lambda _: SimpleNamespace(block=b"HTTP/1.1 200 OK\r\n\r\n\xefcido"))
+    assert read_html(plain, {**row, "charset": "windows-1252"}) == ("ïcido", "")
+    assert read_html(plain, {**row, "charset": "no such"}) == ("\ufffdcido", "")
 
 
 def test_damage_is_exit_65_without_a_traceback(tmp_path, crawl):
