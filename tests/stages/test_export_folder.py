@@ -104,6 +104,23 @@ def test_an_export_covers_what_was_committed_when_it_began(tmp_path, crawl):
     assert len((tmp_path / "short" / "index.cdxj").read_bytes().splitlines()) == lines[1]
 
 
+def test_urls_are_written_anew_where_the_crawl_went_on_before_they_were_whole(tmp_path, crawl, monkeypatch):
+    last = len(list((crawl / names.LOG).iterdir())) - 1
+    path = crawl / names.LOG / names.log_entry(last)
+    entry = path.read_bytes()
+    path.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(ExportFolder, "publish", lambda *_: pytest.fail("stopped here", pytrace=False))
+        with pytest.raises(pytest.fail.Exception):
+            export("urls", tmp_path / "out", crawl=crawl)
+    path.write_bytes(entry)
+    manifest = export("urls", tmp_path / "out", crawl=crawl)
+    assert manifest["export"]["log_length"] == last + 1
+    export("urls", tmp_path / "whole")
+    assert files_of(tmp_path / "out") == files_of(tmp_path / "whole")
+
+
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("newest", [[], ["--newest"]])
 @pytest.mark.parametrize("lost", ["cycle", "table", "pages", "record"])
 def test_what_is_missing_ends_the_export_or_is_named(tmp_path, crawl, lost, newest):
@@ -128,6 +145,7 @@ def test_what_is_missing_ends_the_export_or_is_named(tmp_path, crawl, lost, newe
     assert 0 < partial["counts"]["responses"] < whole["counts"]["responses"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["pages", "ufmg", "wacz"])
 def test_other_kinds_leave_out_what_a_damaged_file_of_pages_has_lost(tmp_path, crawl, kind):
     path = crawl / names.cycle(SOME_CYCLE) / names.FETCHER / names.PAGES / "00000.warc.zst"

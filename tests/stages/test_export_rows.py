@@ -44,6 +44,7 @@ def test_newest_is_the_same_in_one_pass_and_in_many(rows_at_once):
     assert found == {row["url"]: row["cycle"] for row in VISITS if not row["revisit"]}
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "options, takes",
     [
