@@ -76,7 +76,9 @@ class Child:
         context = multiprocessing.get_context("spawn")  # a fork would take locks of other threads along
         self._pipe, far = context.Pipe()
         self._process = context.Process(target=serve, args=(far, page_max_s), daemon=True)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # Ctrl-C is for the one that started it
         self._process.start()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         far.close()
 
     def send(self, html: str) -> None:
@@ -100,13 +102,12 @@ class Child:
 
 def serve(pipe: Connection, page_max_s: int) -> None:
     """Reads pages until the pipe ends, as it does when the other process dies."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     lower_limit(resource.RLIMIT_CORE, 0)
     lower_limit(resource.RLIMIT_AS, MEMORY_MAX_BYTES)
     while True:
         try:
             html = pipe.recv_bytes().decode()
-        except EOFError:
+        except (EOFError, OSError):
             return
         used = resource.getrusage(resource.RUSAGE_SELF)
         lower_limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + 1 + page_max_s)
@@ -116,7 +117,10 @@ def serve(pipe: Connection, page_max_s: int) -> None:
             page = PageText(None, "", MEMORY)
         except Exception:  # whatever the library raises, the next page must be read
             page = PageText(None, "", UNREADABLE)
-        pipe.send(tuple(page))
+        try:
+            pipe.send(tuple(page))
+        except OSError:
+            return
 
 
 def lower_limit(kind: int, most: int) -> None:
