@@ -38,7 +38,7 @@ from typing import Any
 
 from contract.command import make_parser, run
 from contract.crawl_folder import open_folder
-from contract.errors import Usage
+from contract.errors import BadInput, Usage
 from contract.lines import say
 from contract.log import replay
 from contract.tables import STATES
@@ -46,6 +46,7 @@ from contract.units import count
 from examine.export.filters import Filters, add_filters, filters_of
 from examine.export.folder import ExportFolder
 from examine.export.kinds import FORMS, URLS, VISIT_KINDS, export_urls, export_visits
+from storage.errors import Damaged, UnknownFormat
 from storage.publish import read_manifest
 
 NAME = "export"
@@ -70,10 +71,14 @@ def main() -> None:
     if folder.is_whole:
         say(f"this export is whole already; it covers the first {count(folder.request['log_length'], 'commit')}")
         manifest = read_manifest(arguments.out)
-    elif arguments.kind == URLS:
-        manifest = export_urls(crawl, folder, filters, arguments.allow_partial)
+        if manifest["is_partial"] and not arguments.allow_partial:
+            raise BadInput(f"{arguments.out} holds a partial export: name a new folder, or repeat --allow-partial")
     else:
-        manifest = export_visits(crawl, folder, filters, arguments.allow_partial)
+        export = export_urls if arguments.kind == URLS else export_visits
+        try:
+            manifest = export(crawl, folder, filters, arguments.allow_partial)
+        except (Damaged, UnknownFormat) as error:
+            raise BadInput(f"{error}; restore it, or leave it out with --allow-partial") from None
     report(arguments.out, manifest)
 
 

@@ -36,6 +36,7 @@ LOCK = f"{ASIDE}lock"
 REQUEST = f"{ASIDE}request.json"
 NOTE = f"{ASIDE}note-"
 WRITTEN = f"{ASIDE}written-"
+ARCHIVE = f"{ASIDE}archive-"  # files that go into another one when all are written
 
 
 class ExportFolder:
@@ -75,6 +76,12 @@ class ExportFolder:
         """Whether it need not be written again; what was missing may have been restored."""
         note = self.note(part)
         return note is not None and not note["missing"]
+
+    def remove(self, part: str) -> None:
+        """Removes what an earlier attempt has written of it."""
+        for begin in ("", WRITTEN, ARCHIVE):
+            for path in self.path.glob(f"{begin}{part}.*"):
+                path.unlink()
 
     def finish(self, part: str, note: dict[str, Any]) -> None:
         put(self.path / f"{NOTE}{part}.json", encode_json({"format": FORMAT, "note": note}))

@@ -14,13 +14,13 @@ from contract.log import replay
 from contract.log_summary import read_log
 from examine.export import cdxj, page_rows, wacz, warc_files
 from examine.export.filters import Filters
-from examine.export.folder import WRITTEN, ExportFolder, Problems, Progress
+from examine.export.folder import ARCHIVE, WRITTEN, ExportFolder, Problems, Progress
 from examine.export.known_urls import write_urls
 from examine.export.main_text import TextReader
 from examine.export.row_files import JSON_LINES, PARQUET, TEXT
 from examine.export.selection import Selection, committed_cycles
 from storage.errors import Damaged
-from storage.publish import ASIDE, sync_file
+from storage.publish import sync_file
 from storage.tables import column
 
 WARC, CDXJ, PAGES, UFMG, WACZ, URLS = "warc", "cdxj", "pages", "ufmg", "wacz", "urls"
@@ -132,7 +132,7 @@ class VisitExport:
 def export_visits(crawl: CrawlFolder, folder: ExportFolder, filters: Filters, allow_partial: bool) -> dict[str, Any]:
     log = replay(crawl.path, crawl.blocks_first, folder.request["log_length"])
     selection = Selection(crawl.path, committed_cycles(log), filters, allow_partial)
-    parts = [part_of(cycle) for cycle in selection.cycles]
+    parts = [f"{cycle:08d}" for cycle in selection.cycles]
     if filters.newest and not all(map(folder.is_done, parts)):
         selection.find_newest()
     export, progress = VisitExport(crawl, folder, selection), Progress(len(parts), "cycle")
@@ -140,6 +140,7 @@ def export_visits(crawl: CrawlFolder, folder: ExportFolder, filters: Filters, al
         for done, (cycle, part) in enumerate(zip(selection.cycles, parts)):
             progress.show(done)
             if not folder.is_done(part):
+                folder.remove(part)
                 folder.finish(part, export.write(cycle, allow_partial))
         export.finish()
     finally:
@@ -172,12 +173,13 @@ def export_urls(crawl: CrawlFolder, folder: ExportFolder, filters: Filters, allo
         log = read_log(crawl)
         if log.length != folder.request["log_length"]:
             folder.restart(log.length)
-        parts = [part_of(block) for block in range(log.blocks)]
+        parts = [f"{block:04d}" for block in range(log.blocks)]
         progress = Progress(len(parts), "block")
         try:
             for block, part in enumerate(parts):
                 progress.show(block)
                 if not folder.is_done(part):
+                    folder.remove(part)
                     note = write_block(crawl, folder, block, log.generation(block), filters, allow_partial)
                     folder.finish(part, note)
             return folder.publish(parts, {"blocks": len(parts)})
@@ -200,14 +202,10 @@ def write_block(
     return {"counts": dict(counts), "missing": problems.found}
 
 
-def part_of(number: int) -> str:
-    return f"{number:08d}"
-
-
 def suffix_of(form: str) -> str:
     return SUFFIXES.get(form, f".{form}")
 
 
 def archive_path(folder: ExportFolder, name: str) -> Path:
     """Where a WARC file waits for the package that it goes into; removed with all that is unfinished."""
-    return folder.path / f"{ASIDE}archive-{name}"
+    return folder.path / f"{ARCHIVE}{name}"

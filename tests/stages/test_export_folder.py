@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 from contract import names
-from contract.errors import EX_DATAERR, EX_USAGE, Locked, Usage
+from contract.errors import EX_DATAERR, EX_USAGE, BadInput, Locked, Usage
 from examine.export import kinds
 from examine.export.folder import LOCK, ExportFolder
-from storage.errors import Damaged
 from storage.publish import ASIDE, is_published, read_manifest
 from tests.export_lab import GOLDEN, SOME_CYCLE, export, files_of, run_export
 from tests.stages.test_warc_tools import run_tool
@@ -137,7 +136,7 @@ def test_what_is_missing_ends_the_export_or_is_named(tmp_path, crawl, lost, newe
         damaged = np.fromfile(pages, np.uint8)
         damaged[-100] ^= 255
         damaged.tofile(pages)
-    with pytest.raises(Damaged, match=names.cycle(SOME_CYCLE)):
+    with pytest.raises(BadInput, match=names.cycle(SOME_CYCLE)):
         export("warc", tmp_path / "out", *newest, crawl=crawl)
     assert not is_published(tmp_path / "out")
     partial = export("warc", tmp_path / "out", "--allow-partial", *newest, crawl=crawl)
@@ -152,12 +151,26 @@ def test_other_kinds_leave_out_what_a_damaged_file_of_pages_has_lost(tmp_path, c
     damaged = np.fromfile(path, np.uint8)
     damaged[-100] ^= 255
     damaged.tofile(path)
-    with pytest.raises(Damaged, match=names.cycle(SOME_CYCLE)):
+    with pytest.raises(BadInput, match=names.cycle(SOME_CYCLE)):
         export(kind, tmp_path / "out", crawl=crawl)
     partial = export(kind, tmp_path / "out", "--allow-partial", crawl=crawl)
     assert partial["is_partial"] and len(partial["missing"]) == 1
+    with pytest.raises(BadInput, match="partial export"):
+        export(kind, tmp_path / "out", crawl=crawl)
     export(kind, tmp_path / "whole")
     assert sum(partial["counts"].values()) < sum(read_manifest(tmp_path / "whole")["counts"].values())
+
+
+def test_what_a_later_attempt_lacks_is_not_in_the_export(tmp_path, crawl, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(ExportFolder, "finish", lambda *_: pytest.fail("stopped here", pytrace=False))
+        with pytest.raises(pytest.fail.Exception):
+            export("warc", tmp_path / "out", crawl=crawl)
+    (first,) = (tmp_path / "out").glob("*.warc.gz")
+    shutil.rmtree(crawl / names.cycle(int(first.name.partition(".")[0])))
+    partial = export("warc", tmp_path / "out", "--allow-partial", crawl=crawl)
+    assert partial["is_partial"] and first.name not in partial["files"]
+    assert first.name.encode() not in (tmp_path / "out" / "index.cdxj").read_bytes()
 
 
 def test_what_was_missing_and_is_there_again_is_exported(tmp_path, crawl, monkeypatch):
