@@ -15,6 +15,7 @@ from warcio.archiveiterator import ArchiveIterator
 from contract.warc import ROBOTS_FOR, PageReader, format_date, parse_response
 from examine.export.cdxj import merge_files
 from tests.export_lab import GOLDEN, REVISITED, VISITS, export, files_of, records_of, records_of_crawl
+from tests.pipeline.test_supervisor import Crawl
 from tests.stages.test_warc_tools import Wayback, run_tool
 
 
@@ -170,3 +171,29 @@ def test_the_blocks_of_a_large_index_are_found_by_their_first_lines(tmp_path, mo
         place = json.loads(line[line.index(b"{") :])
         lines = gzip.decompress(packed[place["offset"] : place["offset"] + place["length"]]).splitlines()
         assert lines[0].startswith(line[: line.index(b"{")]) and len(lines) <= 3
+
+
+@pytest.mark.long
+def test_a_crawl_with_gzip_is_exported_too_and_pywb_replays_its_own_files(synthetic_web, tmp_path):
+    crawl = Crawl(tmp_path, *synthetic_web(8, 4), servers=4)
+    assert crawl.run("run-cycle", "--set", "fetcher.warc_compression=gzip").returncode == 0
+    export("warc", tmp_path / "warc", crawl=crawl.path)
+    export("cdxj", tmp_path / "cdxj", crawl=crawl.path)
+    paths = sorted((crawl.path / "cycles").glob("*/fetcher/Repositorio_de_Paginas/*.warc.gz"))
+    originals = {record.get("WARC-Record-ID"): record for path in paths for record in PageReader(path).records()}
+    copies = [record for record in records_of(tmp_path / "warc") if record.type != "warcinfo"]
+    assert copies and all(record.block == originals[record.get("WARC-Record-ID")].block for record in copies)
+    (tmp_path / "wayback").mkdir()
+    server = Wayback(tmp_path / "wayback", [])
+    try:
+        collection = tmp_path / "wayback" / "collections" / "pages"
+        shutil.copy(tmp_path / "cdxj" / "index.cdxj", collection / "indexes")
+        (collection / "archive").rmdir()
+        (collection / "archive").symlink_to(crawl.path)  # names of the index are paths in the crawl folder
+        server.wait_until_ready()
+        pages = [record for record in copies if record.type == "response" and not record.get(ROBOTS_FOR)]
+        for record in pages[:20]:
+            status, _, body = server.replay(record)
+            assert (status, body) == (parse_response(record.block).status, parse_response(record.block).body)
+    finally:
+        server.end()
