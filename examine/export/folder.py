@@ -155,10 +155,10 @@ class Progress:
         self._total, self._noun, self._stream = total, noun, stream
         self._is_shown = stream is not None and stream.isatty()
 
-    def show(self, done: int, detail: str = "") -> None:
+    def show(self, done: int) -> None:
         if self._is_shown:
             width = (os.get_terminal_size(self._stream.fileno()).columns or 80) - 1
-            line = f"export: {done:,} of {count(self._total, self._noun)}" + (f", {detail}" if detail else "")
+            line = f"export: {done:,} of {count(self._total, self._noun)}"
             print("\r" + line[:width].ljust(width), end="", file=self._stream, flush=True)
 
     def end(self) -> None:
