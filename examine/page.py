@@ -16,6 +16,7 @@ Exit 65 if no answer of the URL is stored; the message says what bin/why would. 
 Example: bin/page --crawl demo/crawl http://s1.test:8080/ --text     (the demonstration prints its port)
 """
 
+import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ from contract.log import replay
 from contract.plan import newest_plan
 from contract.seeds import parse_lines
 from contract.tables import METADATA
-from contract.trouble import TOO_LONG, TRUNCATED, explain
+from contract.trouble import ATTRIBUTES, NESTING, TOO_LONG, TRUNCATED, explain
 from contract.units import count, moment, size
 from contract.warc import PageReader, Record, parse_response
 from examine import url_history, why
@@ -167,7 +168,11 @@ def read_body(record: Record, row: dict) -> bytes:
 
 
 def write_text(body: bytes, row: dict) -> None:
+    if not {NESTING, ATTRIBUTES}.isdisjoint(row["trouble"].split()):  # it may take hours
+        raise BadInput(f"{row['url']}: its tags are too many or too deep to be read as text; leave out --text")
+    handler = signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python would wait for the reader to end
     text = text_of(body, row["type"], row["charset"])
+    signal.signal(signal.SIGINT, handler)
     if text is None:
         raise BadInput(f"{row['url']}: a body of type {row['type'] or 'unknown'} has no text here; leave out --text")
     sys.stdout.write(text.rstrip("\n") + "\n")

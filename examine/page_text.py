@@ -24,13 +24,10 @@ def decode(content: bytes, charset: str) -> str:
         return content.decode("utf-8", "replace")
 
 
-def text_of(content: bytes, media_type: str, charset: str, *, main_content: bool = False) -> str | None:
-    """The text of a decoded body; none where its type has no text that can be read here.
-
-    `main_content`: without what surrounds it, such as menus.
-    """
+def text_of(content: bytes, media_type: str, charset: str) -> str | None:
+    """The text of a decoded body; none where its type has no text that can be read here."""
     if media_type in HTML:
-        return extract_plain_text(decode(content, charset), main_content=main_content)
+        return extract_plain_text(decode(content, charset))
     return decode(content, charset) if is_textual(media_type) else None
 
 

@@ -118,6 +118,15 @@ def test_a_table_that_points_elsewhere_or_is_missing_is_named(show, changed):
     assert code == 0 and "1 table missing" in said and b"visit" in out
 
 
+def test_a_page_of_deep_elements_is_not_read_as_text(show, changed):
+    """It would take hours; the extractor has found that out."""
+    crawl, change = changed
+    change(url_of("/changed"), trouble="broken nesting")
+    code, out, said = show(url_of("/changed"), "--text", crawl=crawl)
+    assert code == 65 and "too deep to be read as text" in said and not out
+    assert show(url_of("/changed"), crawl=crawl)[0] == 0
+
+
 def test_a_terminal_gets_text_and_no_binary_data(changed):
     crawl, change = changed
     url = url_of("/changed")
