@@ -9,8 +9,9 @@ written: views have no rows of their own.
 
 import re
 import tempfile
+import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,8 @@ from storage.errors import Damaged
 
 MEMORY_BYTES = 1 << 30
 ROWS_AT_ONCE = 2048
+INTERRUPT_EVERY_S = 0.1
+CLOSE_TRIES = 100
 MESSAGE_MAX = 300  # characters of what DuckDB says
 WITH_ZONE = "WITH TIME ZONE"
 FROM_ARROW = "reading the stream registered as"  # how DuckDB begins when Arrow could not read
@@ -69,7 +72,13 @@ class Views:
 
     def __exit__(self, *_: object) -> None:
         self._thread.shutdown()
-        self._connection.close()
+        for _ in range(CLOSE_TRIES):
+            try:
+                self._connection.interrupt()
+                self._connection.close()
+                break
+            except duckdb.Error:  # a result that was not read to its end is busy until the interrupt reaches it
+                time.sleep(INTERRUPT_EVERY_S)
         self._folder.cleanup()
 
     @property
@@ -105,7 +114,9 @@ class Views:
         try:
             return future.result()
         except KeyboardInterrupt:
-            self._connection.interrupt()
+            while not future.done():  # DuckDB forgets an interrupt that comes before the query runs
+                self._connection.interrupt()
+                wait([future], INTERRUPT_EVERY_S)
             raise
 
     def _make(self, named: set[str]) -> None:
