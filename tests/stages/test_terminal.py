@@ -107,6 +107,8 @@ COMMANDS = {
     "bench": [([EVIL], False)],
     "check": [(["--crawl", CRAWL], False), (["--crawl", BAD], False)],
     "crawl": [(["--crawl", BAD], True), ([EVIL], True)],
+    "dashboard": [(["--crawl", BAD], False)],
+    "export": [(["urls", "--crawl", BAD, "--out", "exported"], False), ([EVIL], False)],
     "extractor": [([f"{EVIL_NAME}/pages"], False), ([f"{EVIL_NAME}/damaged"], False), ([BAD], False)],
     "fetcher": [
         (["bad.txt", "--out", "fetched", *CONTACT], False),
@@ -124,9 +126,11 @@ COMMANDS = {
         (["--crawl", CRAWL, "--reason", EVIL], False),
         (["--crawl", BAD, "--given-up"], False),
     ],
+    "report": [(["--crawl", BAD, "--out", "report.html"], False)],
     "run-cycle": [(["--crawl", BAD], True), ([EVIL], True)],
     "scheduler": [(["--crawl", BAD, "--cycle", "1"], False)],
     "seed": [(["--crawl", CRAWL, f"http://s1.test/{EVIL}"], False), (["--crawl", CRAWL, "--file", BAD], False)],
+    "simulate": [([EVIL], False)],
     "show": [
         (["pages/00000.warc.zst", "--limit", "0", "--columns", "reason,url"], False),
         (["pages/00000.warc.zst", "--at", response_offset], False),
@@ -154,6 +158,7 @@ COMMANDS = {
     "status": [(["--crawl", CRAWL], False), (["--crawl", CRAWL, "--json"], None), (["--crawl", BAD], False)],
     "test": [],  # pytest prints nothing of a crawl
     "lint": [],  # nor do ruff and mypy
+    "train-qrank": [(["--crawl", BAD, "--out", "weights"], False)],
     "verifier": [(["--crawl", BAD, "--cycle", "1"], False)],
     "why": [
         (["--crawl", CRAWL, f"http://s1.test/{EVIL}"], False),
