@@ -1,7 +1,6 @@
 """Builds the graph of a crawl in steps that each read their input once, within a bound of memory."""
 
 import json
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from graph.folder import BACKWARD, DOMAINS, FORWARD, PAGES, RUNS, SERVERS, SORT,
 from graph.levels import DOMAIN, ServerOf, ServerWriter, fold, open_first_pages
 from graph.links import KEY_BITS, LinkReader, distinct_edges, sort_edges, summed_edges, swap
 from graph.page_keys import PageKeys
-from graph.tables import CycleTables, find_cycles
+from graph.tables import CycleTables, committed_cycles
 from graph.text_store import TextStoreWriter
 from graph.url_runs import ANSWERED, URL_BYTES, ensure_run, merge_runs
 from storage.arrays import open_array
@@ -43,7 +42,6 @@ class Sources:
     """What a graph is made of."""
 
     tables: list[CycleTables]
-    unfinished: int
     missing: dict[int, str] = field(default_factory=dict)  # cycles that are left out -> why
 
     def digest(self, filters: Filters) -> str:
@@ -64,9 +62,8 @@ def bounds_of(memory_mib: int) -> Bounds:
 
 
 def find_sources(crawl: CrawlFolder, allow_partial: bool) -> Sources:
-    cycles = find_cycles(crawl)
-    sources = Sources([], cycles.unfinished)
-    for cycle in cycles.committed:
+    sources = Sources([])
+    for cycle in committed_cycles(crawl):
         try:
             tables = CycleTables(crawl.path, cycle)
             for name in (names.COLLECTED, names.EXTRACTED, names.LINKS, names.METADATA):
@@ -89,28 +86,33 @@ def build(
     with holding(root):
         sources = find_sources(crawl, allow_partial)
         digest, found = sources.digest(filters), versions(root)
-        folder = version_folder(root, found[-1]) if found else None
-        if folder is not None and is_current(folder, digest):
-            return folder, False
-        scratch = root / SORT
-        shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir()
-        fresh = version_folder(root, found[-1] + 1 if found else 0)
-        with publishing(fresh) as manifest:
-            work = Work(crawl, root, fresh, scratch, filters, bounds_of(memory_mib), report)
-            manifest |= {
-                "made_of": digest,
-                "crawl_id": crawl.crawl_id,
-                "cycles": len(sources.tables),
-                "missing": {str(cycle): why for cycle, why in sources.missing.items()},
-                "filters": filters.describe(),
-                **work.run(sources),
-            }
-            report("writing")
-        remove_tree(scratch)
-        for version in found:
-            unpublish(version_folder(root, version))
-        return fresh, True
+        is_new = not found or not is_current(version_folder(root, found[-1]), digest)
+        if is_new:
+            folder = version_folder(root, found[-1] + 1 if found else 0)
+            remove_scratch(root)
+            (root / SORT).mkdir()
+            with publishing(folder) as manifest:
+                work = Work(crawl, root, folder, filters, bounds_of(memory_mib), report)
+                manifest |= {
+                    "made_of": digest,
+                    "crawl_id": crawl.crawl_id,
+                    "cycles": len(sources.tables),
+                    "missing": {str(cycle): why for cycle, why in sources.missing.items()},
+                    "filters": filters.describe(),
+                    **work.run(sources),
+                }
+                report("syncing")
+        remove_scratch(root)
+        newest = versions(root)[-1]
+        for version in names.numbered(root):
+            if version != newest:  # a build that was killed may have left an unpublished one
+                unpublish(version_folder(root, version))
+        return version_folder(root, newest), is_new
+
+
+def remove_scratch(root: Path) -> None:
+    if (root / SORT).exists():
+        remove_tree(root / SORT)
 
 
 def is_current(folder: Path, digest: str) -> bool:
@@ -121,19 +123,10 @@ def is_current(folder: Path, digest: str) -> bool:
 
 
 class Work:
-    def __init__(
-        self,
-        crawl: CrawlFolder,
-        root: Path,
-        folder: Path,
-        scratch: Path,
-        filters: Filters,
-        bounds: Bounds,
-        report: Report,
-    ):
-        self._crawl, self._root, self._folder, self._scratch = crawl, root, folder, scratch
+    def __init__(self, crawl: CrawlFolder, root: Path, folder: Path, filters: Filters, bounds: Bounds, report: Report):
+        self._crawl, self._root, self._folder, self._scratch = crawl, root, folder, root / SORT
         self._filters, self._bounds, self._report = filters, bounds, report
-        self._keys = PageKeys(scratch)
+        self._keys = PageKeys(root / SORT)
         self._shared: list[list[str | int]] = []
         self._shared_count = 0
 

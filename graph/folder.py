@@ -1,8 +1,8 @@
 """The folder of a graph: numbered versions, of which the newest published one counts, and the runs of cycles.
 
-    graph/00000002/     manifest.json, pages.*, servers.*, domains.*
-    graph/runs/00000017/     the sorted URLs of cycle 17
-    graph/sort/     what a build is sorting; no build needs what another one left there
+graph/00000002/     manifest.json, pages.*, servers.*, domains.*
+graph/runs/00000017/     the sorted URLs of cycle 17
+graph/sort/     what a build is sorting; no build needs what another one left there
 """
 
 import fcntl

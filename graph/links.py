@@ -24,7 +24,7 @@ KEY_BITS = 64
 
 
 class LinkReader:
-    """Reads the links of cycles, finds their pages and, sorted by them, their targets. `counts` says what is left out."""
+    """Reads the links of cycles, finds their pages and then their targets. `counts` says what is left out."""
 
     def __init__(self, scratch: Path, keys: PageKeys, pages: int, filters: Filters, links: int, at_once: int):
         self._keys, self._pages, self._filters, self._at_once = keys, pages, filters, at_once

@@ -48,4 +48,3 @@ class PageKeys:
         """The same for keys that are sorted and may repeat."""
         starts = starts_of_runs(keys)
         return np.repeat(self.find(keys[starts]), np.diff(np.append(starts, len(keys))))
-

@@ -1,7 +1,6 @@
 """Which cycles of a crawl count, and their tables: those that the log has as committed, each file checked."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +8,6 @@ import pyarrow as pa
 from contract import names
 from contract.crawl_folder import CrawlFolder
 from contract.log import replay
-from contract.plan import open_cycles
 from contract.stage import read_input_manifest
 from storage.errors import Damaged
 from storage.publish import verify
@@ -18,16 +16,10 @@ from storage.tables import open_table, read_groups
 GROUPS_AT_LEAST = 4  # row groups that are read together
 
 
-@dataclass(frozen=True)
-class Cycles:
-    committed: list[int]  # that fetched pages, oldest first
-    unfinished: int  # that have begun, and whose links do not count yet
-
-
-def find_cycles(crawl: CrawlFolder) -> Cycles:
+def committed_cycles(crawl: CrawlFolder) -> list[int]:
+    """The cycles that fetched pages and are committed; void entries and abandoned cycles do not count."""
     log = replay(crawl.path, crawl.blocks_first)
-    fetched = [entry.cycle for entry in log.entries if entry is not None and entry.fetches]
-    return Cycles(sorted(fetched), len(open_cycles(crawl.path, log)))
+    return sorted(entry.cycle for entry in log.entries if entry is not None and entry.fetches)
 
 
 class CycleTables:

@@ -1,7 +1,7 @@
 """Sorts more numbers than fit into memory: they are cut by their top bits into files, and each file is sorted alone.
 
-A number has 64 bits, and may carry a payload of 32. Numbers that rise by their top bits from file to file need no merge.
-A file that grew too large for memory, because many numbers begin alike, is cut again by the bits that follow.
+A number has 64 bits, and may carry a payload of 32. Numbers rise from file to file, so no files are merged. A file
+that grew too large for memory, because many numbers begin alike, is cut again by the bits that follow.
 """
 
 from collections.abc import Iterator
@@ -81,7 +81,7 @@ class ExternalSort:
         with naming(path):
             if name not in self._files:
                 self._files[name] = open(path, "xb", buffering=0)
-            self._files[name].write(memoryview(values).cast("B"))
+            self._files[name].write(values.view(np.uint8).data)
 
     def read(self) -> Iterator[Piece]:
         """All numbers; those of a piece are never below those of the piece before."""
