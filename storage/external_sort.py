@@ -80,7 +80,7 @@ class ExternalSort:
         path = self._folder / name
         with naming(path):
             if name not in self._files:
-                self._files[name] = open(path, "xb", buffering=0)
+                self._files[name] = open(path, "xb")
             self._files[name].write(values.view(np.uint8).data)
 
     def read(self) -> Iterator[Piece]:
