@@ -1,125 +1,35 @@
 """graph: the link graph of a crawl.
 
-  bin/graph build [--crawl DIR]     writes the graph of all committed cycles, below DIR/graph
+  bin/graph build [--crawl DIR]                    writes the graph to DIR/graph
+  bin/graph export --format FORMAT --out FOLDER    writes it in a format that other tools read
+  bin/graph convert FOLDER --out FOLDER            raw to mini, or mini to raw
+  bin/graph stats                                  degrees, bow-tie, links within and between domains
+  bin/graph rank --out FILE                        PageRank and others, as a file that the scheduler reads
 
-Pages are numbered from 0 on, in the order of their sorted URLs: those that a cycle collected or found. An edge leads
-from a page to another one, once, however often pages link to it. The same graph is made of servers and of registered
-domains, with the number of links as weight, and each one transposed. Links whose page or target has no text are left
-out and counted: targets that were not followed have one with the setting keep_links = "all" only.
+Each has a manual: bin/graph TASK --help. docs/graph.md describes the files.
 
-The graph is made within --memory-mib, on disk. The sorted URLs of each cycle are kept for the next build. A build that
-was interrupted leaves the graph of before; run the same command again. Names of sites, kinds and files: docs/graph.md.
-
-Example: bin/graph build --crawl demo/crawl
+Example: bin/graph build --crawl demo/crawl && bin/graph rank --crawl demo/crawl --out ranks.txt
 """
 
-from argparse import ArgumentTypeError, Namespace
-from collections.abc import Iterator
-from datetime import UTC, datetime
-from pathlib import Path
+import importlib
+import sys
 
-import numpy as np
-
-from contract import names
-from contract.accumulators import DAY_MS
-from contract.command import Parser, at_least, make_parser, run
-from contract.config import LINK_KINDS
-from contract.crawl_folder import open_folder
-from contract.lines import say
-from contract.stage import Progress
-from contract.units import count
-from graph.build import build
-from graph.filters import Filters
-from graph.folder import LEVELS, Graph, open_graph
+from contract.command import make_parser, run
 
 NAME = "graph"
-MEMORY_LEAST_MIB = 320
+TASKS = ("build", "export", "convert", "stats", "rank")
 
 
-def main() -> int:
+def main() -> int | None:
+    if sys.argv[1:] and sys.argv[1] in TASKS:
+        task = importlib.import_module(f"graph.{sys.argv[1]}_command")
+        code: int | None = task.main(sys.argv[2:])
+        return code
     parser = make_parser(NAME, __doc__)
     parser.add_argument("task", choices=TASKS, metavar="TASK", help=f"what to do: {', '.join(TASKS)}")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="the folder of the graph (default: graph in the crawl)")
-    add_build_options(parser)
-    arguments = parser.parse_args()
-    return TASKS[arguments.task](arguments)
+    parser.parse_args()
+    return None
 
-
-def add_build_options(parser: Parser) -> None:
-    group = parser.add_argument_group("build")
-    group.add_argument(
-        "--memory-mib", type=at_least(MEMORY_LEAST_MIB), default=1024, metavar="N", help="memory to use (default: 1024)"
-    )
-    group.add_argument("--collected", action="store_true", help="pages: only URLs that were answered")
-    group.add_argument("--in-scope", action="store_true", help="pages: only URLs that the crawl took into R")
-    group.add_argument("--without-nofollow", action="store_true", help="links: none that are nofollow")
-    group.add_argument(
-        "--kinds", type=read_kinds, default=0, metavar="KIND,...", help="links: only of these kinds, as a,area,redirect"
-    )
-    group.add_argument("--until", type=read_day, metavar="DATE", help="links: only of visits up to the end of that day")
-    group.add_argument("--newest", action="store_true", help="links: only those of the newest visit of each page")
-    group.add_argument("--allow-partial", action="store_true", help="leave out cycles whose tables are damaged")
-
-
-def read_kinds(text: str) -> int:
-    """The bits of link kinds."""
-    unknown = [kind for kind in text.split(",") if kind not in LINK_KINDS]
-    if unknown:
-        raise ArgumentTypeError(f"expected kinds among {', '.join(LINK_KINDS)}; found {unknown[0]!r}")
-    return sum({1 << LINK_KINDS.index(kind) for kind in text.split(",")})
-
-
-def read_day(text: str) -> int:
-    """The last millisecond of a day, UTC."""
-    try:
-        begin = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
-    except ValueError:
-        raise ArgumentTypeError(f"expected a date such as 2026-11-18, found {text!r}") from None
-    return int(begin.timestamp() * 1000) + DAY_MS - 1
-
-
-def run_build(arguments: Namespace) -> int:
-    filters = Filters(
-        collected=arguments.collected,
-        in_scope=arguments.in_scope,
-        nofollow=not arguments.without_nofollow,
-        kinds=arguments.kinds,
-        until_ms=arguments.until,
-        newest=arguments.newest,
-    )
-    crawl = open_folder(arguments.crawl)
-    root = arguments.out or crawl.path / names.GRAPH
-    progress = Progress(NAME)
-
-    def report(step: str, done: int = 0, whole: int = 0, noun: str = "") -> None:
-        if progress.is_due():
-            progress.report(step=step.replace(" ", "_"), done=f"{done:,}", **({"of": f"{whole:,}"} if whole else {}))
-
-    folder, is_new = build(crawl, root, filters, arguments.memory_mib, arguments.allow_partial, report)
-    for line in describe(open_graph(root), folder, is_new):
-        say(line)
-    return 0
-
-
-def describe(graph: Graph, folder: Path, is_new: bool) -> Iterator[str]:
-    about, counts = graph.manifest, graph.manifest["counts"]
-    yield f"{folder}: {'written' if is_new else 'up to date'}, from {count(about['cycles'], 'cycle')}"
-    if graph.is_partial:
-        yield f"PARTIAL: {count(len(about['missing']), 'cycle')} left out: {', '.join(about['missing'])}"
-    for name in LEVELS:
-        level = graph.level(name)
-        yield f"{name}: {level.nodes:,}, edges: {level.edges:,}"
-    yield (
-        f"links read: {counts['rows']:,}; left out: {counts['no_target']:,} to targets without a page, "
-        f"{counts['no_page']:,} from pages without a text, {counts['filtered']:,} by the options, "
-        f"{counts['repeated']:,} repeated"
-    )
-    for key, first, second in about["shared"]:
-        urls = graph.pages.texts.read(np.array([first, second]))
-        yield f"key {key} is shared by two URLs; all links to it lead to the first one: {urls[0]} {urls[1]}"
-
-
-TASKS = {"build": run_build}
 
 if __name__ == "__main__":
     run(main, NAME)

@@ -148,7 +148,7 @@ class Work:
         runs: list[Path] = []
         make_folder(self._root / RUNS)
         for done, one in enumerate(tables):
-            self._report("URLs sorted", done, len(tables), "cycles")
+            self._report("cycles sorted", done, len(tables))
             runs += ensure_run(self._root / RUNS, one, self._bounds.urls)
         expected = len(tables) and self._bounds.links  # keys are few beside links: a guess of one file or more will do
         keys = ExternalSort(self._scratch / "keys", KEY_BITS, expected, self._bounds.links, has_payload=True)

@@ -7,6 +7,8 @@ graph/sort/     what a build is sorting; no build needs what another one left th
 
 import fcntl
 import os
+import sys
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from contract import names
+from contract.command import Parser
 from contract.errors import BadInput, Locked
+from contract.lines import say
 from graph.csr import Csr, open_csr
 from graph.levels import DOMAIN, open_first_pages
 from graph.text_store import TextStore
@@ -124,3 +128,24 @@ def open_graph(root: Path, is_verified: bool = False) -> Graph:
         for name, about in manifest["files"].items():
             verify(folder / name, about)
     return Graph(folder, manifest)
+
+
+def add_graph_option(parser: Parser) -> None:
+    parser.add_argument(
+        "--graph", type=Path, metavar="GRAPH", help="the folder of the graph (default: that of --crawl)"
+    )
+    parser.add_argument("--allow-partial", action="store_true", help="take a graph from which cycles were left out")
+
+
+def choose_graph(arguments: Namespace) -> Graph:
+    """The graph of --graph or --crawl; BadInput where it is partial and that is not allowed."""
+    root = arguments.graph or arguments.crawl / names.GRAPH
+    if not versions(root):
+        raise BadInput(f"{root}: expected a graph, found none: make it with bin/graph build --crawl {arguments.crawl}")
+    graph = open_graph(root)
+    if graph.is_partial:
+        left_out = f"PARTIAL: the graph was built without cycle {', '.join(graph.manifest['missing'])}"
+        if not arguments.allow_partial:
+            raise BadInput(f"{root}: {left_out}; use it as it is with --allow-partial")
+        say(left_out, sys.stderr)
+    return graph
