@@ -156,6 +156,7 @@ def command(crawl: Path, *words: str) -> list[str]:
     return [sys.executable, "-m", "graph", "build", "--crawl", str(crawl), *words]
 
 
+@pytest.mark.long
 def test_the_command_builds_the_golden_crawl(tmp_path):
     done = subprocess.run(command(GOLDEN, "--out", str(tmp_path / "g")), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

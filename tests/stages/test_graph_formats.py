@@ -1,4 +1,4 @@
-"""Exported graphs, opened by the tools that they are for: pyarrow, SciPy, NetworkX; and the words of Padova's thesis."""
+"""Exported graphs, opened by the tools that they are for: pyarrow, SciPy, NetworkX; and the words of raw and mini."""
 
 import hashlib
 import subprocess
@@ -156,6 +156,7 @@ def test_damaged_words_are_refused(write, tmp_path, content, expected):
     assert done.returncode == 65 and expected in done.stderr and not (tmp_path / "x/manifest.json").exists()
 
 
+@pytest.mark.long
 def test_a_graph_that_is_not_there_or_partial_is_refused(tmp_path):
     words = [sys.executable, "-m", "graph", "export", "--format", "snap", "--out", str(tmp_path / "x"), "--crawl"]
     done = subprocess.run([*words, str(tmp_path)], capture_output=True, text=True)
