@@ -214,7 +214,7 @@ def is_compiled(mark: ast.expr) -> bool:
 def loop_files() -> list[Path]:
     return [
         path
-        for package in ("storage", "contract", "stages")
+        for package in ("storage", "contract", "graph", "stages")
         for path in sorted((ROOT / package).rglob("*.py"))
         if "@compiled(" in path.read_text()
     ]
