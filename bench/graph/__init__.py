@@ -1,4 +1,4 @@
-"""Edges per second of bin/graph build, beside DuckDB; seconds of a PageRank iteration, beside scikit-network and others.
+"""Edges per second of bin/graph build beside DuckDB, and a PageRank iteration beside scikit-network and others.
 
 A synthetic crawl of 100 million links, in cycles with the tables that an extractor writes (synthetic.py), is built by
 the command itself, within 1 GiB. DuckDB gives the same pages and edges their numbers and sorts them, from the same
