@@ -23,6 +23,7 @@ from graph.page_keys import PageKeys
 from graph.tables import CycleTables, committed_cycles
 from graph.text_store import TextStoreWriter
 from graph.url_runs import ANSWERED, URL_BYTES, ensure_run, merge_runs
+from storage.ahead import ahead
 from storage.arrays import open_array
 from storage.columns import PlainWriter
 from storage.errors import Damaged, UnknownFormat
@@ -156,7 +157,7 @@ class Work:
         servers = ServerWriter(self._folder, self._crawl.keys())
         collected = PlainWriter(self._folder / "pages.collected.npy", "u1")
         pages = 0
-        for urls in merge_runs(runs, self._scratch, self._bounds.urls):
+        for urls in ahead(merge_runs(runs, self._scratch, self._bounds.urls)):
             kept = self._filters.are_pages(urls.flags)
             url, key, flags = urls.url, urls.key, urls.flags
             if kept is not None:

@@ -16,6 +16,7 @@ from graph.csr import bits_of, cut_pairs, join_pairs
 from graph.filters import Filters, Visits
 from graph.page_keys import NO_PAGE, PageKeys
 from graph.tables import CycleTables
+from storage.ahead import ahead
 from storage.arrays import Keys, Rows, find_in_sorted, starts_of_runs
 from storage.external_sort import ExternalSort
 from storage.tables import column
@@ -33,7 +34,7 @@ class LinkReader:
 
     def add_cycle(self, tables: CycleTables, visits: Visits | None = None) -> Iterator[int]:
         """Takes the links of a cycle; of the visits of `visits` alone, if it is given. Yields rows that are done."""
-        for links in tables.read(names.LINKS, LINKS, self._filters.link_columns, self._at_once):
+        for links in ahead(tables.read(names.LINKS, LINKS, self._filters.link_columns, self._at_once)):
             kept = self._filters.are_links(links)
             from_key, to_key = column(links, "from_key"), column(links, "to_key")
             if kept is not None:
@@ -58,7 +59,7 @@ class LinkReader:
 
     def add_edges(self, edges: ExternalSort) -> Iterator[int]:
         """Gives all links as pairs of numbers. Yields how many links are done."""
-        for piece in self._by_target.read_unjoined():
+        for piece in ahead(self._by_target.read_unjoined()):
             target = self._keys.find_all(piece.numbers)
             is_page = target != NO_PAGE
             self.counts["no_target"] += int((~is_page).sum())
@@ -72,14 +73,14 @@ def sort_edges(scratch: Path, name: str, nodes: int, expected: int, at_once: int
 
 def distinct_edges(edges: ExternalSort) -> Iterator[Keys]:
     """The sorted pairs, each once."""
-    for piece in edges.read():
+    for piece in ahead(edges.read()):
         pairs = piece.numbers
         yield pairs if (pairs[1:] > pairs[:-1]).all() else pairs[np.append(True, pairs[1:] != pairs[:-1])]
 
 
 def summed_edges(edges: ExternalSort) -> Iterator[tuple[Keys, Rows]]:
     """The sorted pairs, each once, with the sum of their weights."""
-    for piece in edges.read():
+    for piece in ahead(edges.read()):
         starts = starts_of_runs(piece.numbers)
         yield piece.numbers[starts], np.add.reduceat(piece.payload.astype(np.int64), starts)
 

@@ -18,6 +18,7 @@ from contract import names
 from contract.tables import ANSWERED as OUTCOME_ANSWERED
 from contract.tables import COLLECTED, EXTRACTED, TARGETS, schema
 from graph.tables import CycleTables
+from storage.ahead import ahead
 from storage.arrays import Keys
 from storage.errors import Damaged
 from storage.publish import is_published, publishing, read_manifest, unpublish, verify
@@ -68,8 +69,8 @@ def ensure_run(runs: Path, tables: CycleTables, urls_at_once: int) -> list[Path]
         unpublish(folder)
     with publishing(folder) as manifest:
         manifest["made_of"] = made_of(tables)
-        for number, urls in enumerate(read_urls(tables, urls_at_once)):
-            write_run(folder / f"{number:06d}.parquet", iter([sort_urls(urls)]))
+        for number, urls in enumerate(ahead(map(sort_urls, read_urls(tables, urls_at_once)))):
+            write_run(folder / f"{number:06d}.parquet", iter([urls]))
     return sorted(folder.glob("*.parquet"))
 
 
