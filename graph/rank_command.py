@@ -5,7 +5,8 @@
   pagerank      the share of time of a surfer who follows links, and jumps elsewhere with 1 - damping. On servers and
                 domains links count as often as their pages have them. --preferred FILE: jumps only to the URLs
                 (servers, domains) of that file, one per line
-  authorities, hubs       HITS, over the whole graph
+  authorities, hubs       HITS, over the whole graph, or with --roots FILE over the base set of the URLs of that file,
+                one per line (Kleinberg 1999): other pages get no line
   harmonic      the sum of 1 / distance over all that lead there; of servers and domains. Above 100,000 of them it is
                 estimated by HyperBall; the file says how far off its counts are
 
@@ -24,9 +25,10 @@ from contract.command import at_least, make_parser
 from contract.errors import BadInput, Usage
 from contract.lines import say
 from contract.units import count
+from graph.base_set import base_of, induce
 from graph.folder import LEVELS, PAGES, SERVERS, Level, add_graph_option, choose_graph
 from graph.harmonic import harmonic
-from graph.matrices import EDGE_BYTES, Values
+from graph.matrices import EDGE_BYTES, Values, transpose
 from graph.pagerank import DAMPING, hits, pagerank
 from storage.arrays import Rows
 from storage.publish import putting
@@ -45,6 +47,7 @@ def main(words: list[str]) -> None:
         "--damping", type=read_damping, default=DAMPING, metavar="X", help="of pagerank (default: 0.85)"
     )
     parser.add_argument("--preferred", type=Path, metavar="FILE", help="of pagerank: where the surfer jumps to")
+    parser.add_argument("--roots", type=Path, metavar="FILE", help="of authorities and hubs: the roots of a base set")
     parser.add_argument(
         "--memory-mib", type=at_least(64), default=1024, metavar="N", help="for edges in memory (default: 1024)"
     )
@@ -52,16 +55,21 @@ def main(words: list[str]) -> None:
     arguments = parser.parse_args(words)
     if arguments.preferred is not None and arguments.by != "pagerank":
         raise Usage(f"--preferred is for pagerank, not for {arguments.by}")
+    if arguments.roots is not None and arguments.by not in ("authorities", "hubs"):
+        raise Usage(f"--roots is for authorities and hubs, not for {arguments.by}")
     if arguments.by == "harmonic" and arguments.level == PAGES:
         raise Usage("harmonic is for servers and domains: add --level servers or --level domains")
     graph = choose_graph(arguments)
     level = graph.level(arguments.level)
-    ranks, remark = rank(level, arguments)
+    nodes = None
+    if arguments.roots is not None:
+        nodes = base_of(read_nodes(level, arguments.roots), level.links, level.backlinks)
+    ranks, remark = rank(level, arguments, nodes)
     about = f"# {arguments.by} of {level.name}{remark}, of the graph {graph.manifest['made_of']}\n"
     if graph.is_partial:
         about += f"# PARTIAL: without cycle {', '.join(graph.manifest['missing'])}\n"
-    write_ranks(arguments.out, level, ranks, about)
-    say(f"{arguments.out}: {arguments.by} of {count(level.nodes, level.name[:-1])}{remark}")
+    write_ranks(arguments.out, level, nodes, ranks, about)
+    say(f"{arguments.out}: {arguments.by} of {count(len(ranks), level.name[:-1])}{remark}")
 
 
 def read_damping(text: str) -> float:
@@ -69,24 +77,29 @@ def read_damping(text: str) -> float:
     return at_least(0.0, DAMPING_MAX)(text)
 
 
-def rank(level: Level, arguments: Namespace) -> tuple[Values, str]:
+def rank(level: Level, arguments: Namespace, nodes: Rows | None) -> tuple[Values, str]:
+    """The ranks of all nodes, or of these, and what to say about them."""
     edges_at_once = arguments.memory_mib * MIB // EDGE_BYTES
     if arguments.by == "harmonic":
         found = harmonic(level.backlinks, arguments.memory_mib * MIB)
         return found.values, f", estimated with a relative error of {found.error:.1%} per count" if found.error else ""
     if arguments.by == "pagerank":
-        preferred = None if arguments.preferred is None else read_preferred(level, arguments.preferred)
+        preferred = None if arguments.preferred is None else read_nodes(level, arguments.preferred)
         ranks = pagerank(
             level.links, level.backlinks, arguments.damping, preferred=preferred, edges_at_once=edges_at_once
         )
         return ranks, f", damping {arguments.damping:g}" + (
             f", from {len(preferred)} preferred" if preferred is not None else ""
         )
-    hubs, authorities = hits(level.links, level.backlinks, edges_at_once=edges_at_once)
-    return (hubs if arguments.by == "hubs" else authorities), ""
+    links, backlinks = level.links, level.backlinks
+    if nodes is not None:
+        links = induce(nodes, level.links)
+        backlinks = transpose(links)
+    hubs, authorities = hits(links, backlinks, edges_at_once=edges_at_once)
+    return (hubs if arguments.by == "hubs" else authorities), " of a base set" * (nodes is not None)
 
 
-def read_preferred(level: Level, path: Path) -> Rows:
+def read_nodes(level: Level, path: Path) -> Rows:
     """The numbers of the nodes in a file, one per line; BadInput where one is not in the graph."""
     found = []
     for number, line in enumerate(path.read_bytes().decode("utf-8", "replace").splitlines(), 1):
@@ -100,16 +113,16 @@ def read_preferred(level: Level, path: Path) -> Rows:
             )
         found.append(node)
     if not found:
-        raise BadInput(f"{path}: expected a line for each preferred node, found none")
+        raise BadInput(f"{path}: expected one of the {level.name} per line, found none")
     return np.unique(found)
 
 
-def write_ranks(path: Path, level: Level, ranks: Values, about: str) -> None:
+def write_ranks(path: Path, level: Level, nodes: Rows | None, ranks: Values, about: str) -> None:
     end = "/" if level.name == SERVERS else ""
     with putting(path) as file:
         file.write(about.encode())
         first = 0
-        for texts in level.texts.pieces():
+        for texts in level.texts.pieces() if nodes is None else [level.texts.read(nodes)]:
             values = ranks[first : first + len(texts)].tolist()
             lines = [f"{text.removesuffix(end)} {value:.9g}\n" for text, value in zip(texts, values)]
             file.write("".join(lines).encode())

@@ -89,7 +89,17 @@ def test_other_measures_and_what_they_refuse(crawl, graph, tmp_path):
     out = tmp_path / "ranks.txt"
     assert bin_graph(crawl, "rank", "--by", "harmonic", "--level", "domains", "--out", str(out)).returncode == 0
     assert ranks_in(out) == pytest.approx(networkx.harmonic_centrality(as_networkx(graph, "domains")), rel=1e-6)
-    for words in (["--by", "harmonic"], ["--by", "hubs", "--preferred", "x"], ["--damping", "1"]):
+    roots = tmp_path / "roots.txt"
+    roots.write_text("http://far.org/\n")
+    words = ["--by", "authorities", "--roots", str(roots), "--out", str(out)]
+    assert bin_graph(crawl, "rank", *words).returncode == 0
+    assert ranks_in(out) == pytest.approx({"http://far.org/": 0, "http://far.org/x": 1})
+    for words in (
+        ["--roots", str(roots)],
+        ["--by", "harmonic"],
+        ["--by", "hubs", "--preferred", "x"],
+        ["--damping", "1"],
+    ):
         done = bin_graph(crawl, "rank", *words, "--out", str(tmp_path / "none"))
         assert done.returncode == 64 and not (tmp_path / "none").exists()
 

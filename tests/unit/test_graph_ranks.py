@@ -4,6 +4,7 @@ import networkx
 import numpy as np
 import pytest
 
+from graph.base_set import base_of, induce
 from graph.csr import Csr
 from graph.harmonic import count_balls, harmonic
 from graph.matrices import Matrix, transpose
@@ -61,6 +62,20 @@ def test_hits_is_that_of_networkx(seed):
     for edges_at_once in (1 << 20, 16):
         found = hits(links, transpose(links), edges_at_once=edges_at_once)
         assert all(np.abs(ours - theirs).max() < 1e-6 for ours, theirs in zip(found, expected))
+
+
+def test_the_base_set_is_kleinbergs(monkeypatch):
+    monkeypatch.setattr("graph.base_set.LINKING_MAX", 2)
+    links = random_graph(6)
+    whole, roots = as_networkx(links), np.array([5, 20])
+    wanted = set(roots.tolist())
+    for root in roots.tolist():
+        wanted |= set(whole.successors(root)) | set(sorted(whole.predecessors(root))[:2])
+    base = base_of(roots, links, transpose(links))
+    assert base.tolist() == sorted(wanted) and len(base) < len(links)
+    part = as_networkx(induce(base, links))
+    named = {(int(base[source]), int(base[target])) for source, target in part.edges}
+    assert named == set(whole.subgraph(wanted).edges) and len(named) > 5
 
 
 @pytest.mark.parametrize("nodes", [1, 60, 150])  # one search, and more than a word of them
