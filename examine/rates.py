@@ -5,6 +5,7 @@ that begins or ends in the middle of an attempt gets its share of them.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from examine.run_files import Live
 WINDOWS_S = {"minute": 60, "hour": 3_600, "day": 86_400}
 ESTIMATE_LEAST_S = 60  # a rate over a shorter time is no base for an estimate
 ESTIMATE_WINDOWS = ("hour", "day")
+Interval = tuple[int, int]  # begin and end, ms
 
 
 class Work(NamedTuple):
@@ -134,3 +136,14 @@ def estimate_end(
 def format_rate(per_s: float) -> str:
     """`0.25`, `8.3`, `1,204`: two digits at least, where there are two."""
     return f"{per_s:,.0f}" if per_s >= 100 else f"{per_s:.3g}" if per_s >= 1 else f"{per_s:.2g}"
+
+
+def union(intervals: Iterable[Interval]) -> list[Interval]:
+    """The same time in disjoint intervals, in order."""
+    joined: list[Interval] = []
+    for begin, end in sorted(intervals):
+        if joined and begin <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((begin, end))
+    return joined

@@ -9,10 +9,16 @@
   bin/show --near-duplicates PATH   clusters of pages whose text is nearly the same, the largest first
   bin/show --duplicates [DIR ...]   clusters of pages with the same content, in one crawl or across several
 
-Paths are relative to the working folder, or to --crawl where they do not exist there. --json prints
-one JSON object per line; --limit N stops after N rows (default 20; 0: no limit).
+Paths are relative to the working folder, or to --crawl where they do not exist there. --limit N stops after N rows
+(default 20; 0: no limit). Keys and digests are the last columns.
 
-Long values are cut unless --json is given.
+  --columns url,status              these columns only, in this order
+  --where 'status>=400'             these rows only: = != < <= > >= compare numbers as numbers and all else as text,
+                                    ~ means contains; may be repeated, and then all conditions hold
+  --csv, --json                     CSV; one JSON object per line
+
+On a terminal a table fits its width: long values are cut, and columns that find no room are named below. Elsewhere
+values are whole. bin/sql asks the tables of all cycles at once.
 
 Near duplicates are pages whose fingerprints differ in at most 3 bits of 64, or that are joined by such pages. PATH is a
 MetadadosUrlsColetadas.parquet, a cycle, or a crawl folder (all its cycles; of a URL collected more than once the last
@@ -28,14 +34,15 @@ clusters, and statuses one bit per page.
 
 Examples:
   bin/show --crawl demo/crawl log --limit 5
+  bin/show FILE.parquet --where 'status>=400' --where 'url~/docs/' --columns status,url
   bin/show --duplicates demo/crawl --limit 3
   bin/show --duplicates crawl-2025 crawl-2026
 """
 
 import json
 import sys
-from collections.abc import Iterable
-from itertools import islice
+from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 
 from contract.command import make_parser, run
@@ -47,16 +54,22 @@ from contract.warc import PageReader
 from examine.duplicates import MEMBERS_SHOWN, find_duplicates, iterate_clusters, open_sources, summarise
 from examine.near_duplicates import read_clusters
 from examine.readers import read_any
+from examine.tables.conditions import Condition, expect_columns, parse_condition
+from examine.tables.layout import add_forms, as_text, print_csv, print_details, print_table
 
 NAME = "show"
-CELL_MAX = 80
 LIMIT = 20
+LOOKED_AT = 1000  # rows whose fields become the columns
+LAST = ("key", "digest", "fingerprint")  # columns whose names end so come last
+NESTED = 4  # a field with so many fields of its own does not fit into a cell
 
 
 def main() -> None:
     parser = make_parser(NAME, __doc__)
     parser.add_argument("paths", type=Path, nargs="*", metavar="FILE")
-    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+    add_forms(parser)
+    parser.add_argument("--columns", type=lambda text: text.split(","), metavar="NAME,...", help="print these columns")
+    parser.add_argument("--where", action="append", default=[], metavar="CONDITION", help="print these rows")
     parser.add_argument("--limit", type=int, metavar="N", help="rows to print (default 20; 0: all)")
     parser.add_argument(
         "--at", type=int, metavar="OFFSET", help="print the record that begins at this byte of a file of pages"
@@ -69,8 +82,9 @@ def main() -> None:
     arguments = parser.parse_args()
     limit = LIMIT if arguments.limit is None else arguments.limit
     if arguments.duplicates:
-        limit = 0 if arguments.json and arguments.limit is None else max(0, limit)
-        print_duplicates(arguments.paths or [arguments.crawl], limit, arguments.json, arguments.all_statuses)
+        is_json = arguments.form == "json"
+        limit = 0 if is_json and arguments.limit is None else max(0, limit)
+        print_duplicates(arguments.paths or [arguments.crawl], limit, is_json, arguments.all_statuses)
         return
     if len(arguments.paths) != 1:
         raise Usage(f"expected one FILE, found {len(arguments.paths)} (see bin/{NAME} --help)")
@@ -82,19 +96,10 @@ def main() -> None:
         print_record(path, arguments.at)
         return
     if arguments.near_duplicates:
-        print_clusters(path, limit, arguments.json)
+        print_clusters(path, limit, arguments.form == "json")
         return
     about, rows = read_any(path)
-    shown = islice(rows, limit) if limit > 0 else rows
-    if arguments.json:
-        for row in shown:
-            print(json.dumps(row, default=readable))
-        return
-    if about:
-        say(about)
-    number = print_rows(shown)
-    if next(iter(rows), None) is not None:
-        say(f"({count(number, 'row')} shown; --limit 0 shows all)")
+    print_some(about, rows, limit, arguments.form, arguments.columns, list(map(parse_condition, arguments.where)))
 
 
 def print_record(path: Path, offset: int) -> None:
@@ -143,18 +148,53 @@ def print_duplicates(crawls: list[Path], limit: int, as_json: bool, all_statuses
     say(summarise(found))
 
 
-def print_rows(rows: Iterable[dict]) -> int:
+def print_some(
+    about: str, rows: Iterator[dict], limit: int, form: str, columns: list[str] | None, conditions: list[Condition]
+) -> None:
+    """The rows for which all conditions hold, at most `limit`."""
+    looked_at = list(islice(rows, LOOKED_AT))
+    known = list(dict.fromkeys(name for row in looked_at for name in row))
+    expect_columns([*(columns or []), *(condition.column for condition in conditions)], known)
+    chosen = (row for row in chain(looked_at, rows) if all(condition.holds(row) for condition in conditions))
+    if columns:
+        chosen = ({name: row.get(name) for name in columns} for row in chosen)
+    shown = islice(chosen, limit) if limit > 0 else chosen
+    names = columns or sorted(known, key=lambda name: name.endswith(LAST))
+    if form == "json":
+        for row in shown:
+            print(json.dumps(row, default=readable))
+    elif form == "csv":
+        print_csv(names, (tuple(map(row.get, names)) for row in shown))
+    else:
+        if about:
+            say(about)
+        number = print_readably(names, shown)
+        if next(chosen, None) is not None:
+            say(f"({count(number, 'row')} shown; --limit 0 shows all)")
+
+
+def print_readably(names: list[str], rows: Iterator[dict]) -> int:
+    """Lines as they are, rows that differ or have fields of fields as lists of fields, all others as a table."""
+    first = list(islice(rows, LOOKED_AT))
     number = 0
-    for row in rows:
-        number += 1
-        say("  ".join(f"{name}={cell(value)}" for name, value in row.items()), indent=4)
+    if names == ["line"]:
+        for row in chain(first, rows):
+            print(make_plain(as_text(row["line"])))
+            number += 1
+    elif len(first) == 1 or any(map(is_nested, first)):
+        for row in chain(first, rows):
+            if number:
+                print()
+            print_details({name: row[name] for name in names if name in row})
+            number += 1
+    elif first:
+        used = [name for name in names if any(name in row for row in first)]
+        number = print_table(used, (tuple(map(row.get, used)) for row in chain(first, rows)))
     return number
 
 
-def cell(value) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, default=readable)
-    text = make_plain(text)
-    return text if len(text) <= CELL_MAX else text[: CELL_MAX - 1] + "\N{HORIZONTAL ELLIPSIS}"
+def is_nested(row: dict) -> bool:
+    return any(isinstance(value, dict) and len(value) >= NESTED for value in row.values())
 
 
 def readable(value) -> str:

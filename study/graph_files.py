@@ -31,7 +31,7 @@ ENDS = ("from", "to")
 DELIMITERS = "\t, "
 # What numpy and zipfile raise for other files, for damaged ones, and for pickled arrays, which are not opened.
 UNREADABLE = (
-    *(OSError, EOFError, ValueError, TypeError, KeyError, OverflowError, RuntimeError),
+    *(OSError, EOFError, ValueError, TypeError, KeyError, OverflowError, RuntimeError, MemoryError),
     *(zipfile.BadZipFile, zlib.error),
 )
 ARRAYS = ("offsets", "targets"), ("indptr", "indices")
@@ -65,7 +65,7 @@ def read_arrays(path: Path) -> Graph:
     check_offsets(f"{path}: {ends[0]}", offsets, len(targets) if targets.ndim == 1 else -1)
     pages = len(offsets) - 1
     check_links(f"{path}: {ends[1]}", targets, pages)
-    return join_links(np.repeat(np.arange(pages), np.diff(offsets)), targets, pages)
+    return join_links(np.repeat(np.arange(pages), np.diff(offsets.astype(np.int64))), targets, pages)
 
 
 def check_offsets(where: str, offsets: np.ndarray, links: int) -> None:

@@ -53,6 +53,18 @@ class Graph:
         return join_links(index[stays], targets[stays], len(pages), urls, seeds[seeds >= 0])
 
 
+def breadth_first(graph: Graph, seeds: Rows, most: int) -> Rows:
+    """The first `most` pages that are reached from the seeds, those with the fewest links from a seed first."""
+    is_known = np.zeros(len(graph), bool)
+    found, front = [seeds[:0]], seeds
+    while len(front) and sum(map(len, found)) < most:
+        is_known[front] = True
+        found.append(front)
+        targets = np.unique(graph.links_of(front)[1])
+        front = targets[~is_known[targets]].astype(np.int64)
+    return np.concatenate(found)[:most]
+
+
 def join_links(
     sources: npt.NDArray[np.integer],
     targets: npt.NDArray[np.integer],
@@ -64,7 +76,7 @@ def join_links(
 
     REQUIRES: 0 <= source, target < pages.
     """
-    pairs = sources.astype(np.int64) * pages + targets
+    pairs = sources.astype(np.int64) * pages + targets.astype(np.int64)
     pairs = pairs[sources != targets]
     if not (pairs[1:] > pairs[:-1]).all():
         pairs.sort()

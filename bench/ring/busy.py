@@ -14,19 +14,7 @@ from statistics import mean
 
 from bench.ring.journal import Attempt
 from contract import names
-
-Interval = tuple[int, int]  # begin and end, ms
-
-
-def union(intervals: Iterable[Interval]) -> list[Interval]:
-    """The same time in disjoint intervals, in order."""
-    joined: list[Interval] = []
-    for begin, end in sorted(intervals):
-        if joined and begin <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(end, joined[-1][1])
-        else:
-            joined.append((begin, end))
-    return joined
+from examine.rates import Interval, union
 
 
 def length_within(intervals: Iterable[Interval], window: Interval) -> int:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.ring.busy import union
 from bench.ring.journal import Attempt
 from contract import names
+from examine.rates import union
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 1_400, 90, 20, 70, 50
 ROW, BAR = 20, 14  # heights

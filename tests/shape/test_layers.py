@@ -27,6 +27,8 @@ ALL_STAGES = Path("supervise/all_stages.py")  # the one module that imports all 
 IN_ONE_PLACE = {
     "pycurl": "stages/fetcher/engine.py",
     "zstandard": "storage/frames.py",
+    "altair": "examine/report/charts.py",
+    "waitress": "examine/dashboard/__main__.py",
     "sortednp": "storage/arrays.py",
     "ada_url": "contract/url.py",
     "brotlicffi": "contract/body.py",
@@ -38,6 +40,9 @@ IN_ONE_PLACE = {
     "olefile": "stages/extractor/documents/doc.py",
     "setproctitle": "supervise/warm_process.py",
     "numba": "storage/compiled.py",
+    "matplotlib": "study/figures.py",
+    "duckdb": "examine/tables/views.py",
+    "resiliparse": "examine/page_text.py",
 }
 SOURCES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,17 @@ def test_a_changed_lock_installs_again_and_tests_add_their_own(clone, tmp_path):
     assert run([clone / "environment" / "enter", "test", "pytest"]).returncode == 0
     installs = log.read_text().splitlines()
     assert len(installs) == 3 and installs[2].endswith("[test]") and "requirements.lock" in installs[2]
+
+
+@pytest.mark.parametrize("extra", ["core", "analysis", "study"])
+def test_what_tests_need_holds_what_commands_need(clone, tmp_path, extra):
+    """So the tests of a command need no second install; environment/enter relies on it."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(extras.get(extra, [])) <= set(extras["test"])
+    fake_venv(clone, tmp_path / "installs")
+    for name in ("test", extra):
+        assert run([clone / "environment" / "enter", name, "some.module"]).returncode == 0
+    assert len((tmp_path / "installs").read_text().splitlines()) == 1
 
 
 def test_progress_moves_on_a_terminal_and_is_a_line_without_one(clone, tmp_path):

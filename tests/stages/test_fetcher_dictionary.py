@@ -161,7 +161,7 @@ def test_a_damaged_dictionary_is_told_and_not_used(tmp_path, trained, capsys, ha
 
 def test_show_and_check_know_it(trained):
     shown = subprocess.run([ROOT / "bin" / "show", trained / names.DICTIONARY], capture_output=True, text=True)
-    assert shown.returncode == 0 and f"dictionary_id={dictionary_id(find(trained))}" in shown.stdout, shown.stderr
+    assert shown.returncode == 0 and f"dictionary_id  {dictionary_id(find(trained))}\n" in shown.stdout, shown.stderr
     checked = subprocess.run([ROOT / "bin" / "check", "--crawl", trained], capture_output=True, text=True)
     assert checked.returncode == 0 and "ok     the dictionary of pages is whole" in checked.stdout
 

@@ -114,6 +114,11 @@ COMMANDS = {
         ([BAD, "--out", "fetched-too", *CONTACT], False),
     ],
     "fork": [(["--crawl", CRAWL, f"{CRAWL}-fork"], False), (["--crawl", BAD, "fork"], False)],
+    "page": [
+        (["--crawl", CRAWL, EVIL], False),
+        (["--crawl", CRAWL, f"http://s1.test/{EVIL}"], None),
+        (["--crawl", BAD, SITE], False),
+    ],
     "reconsider": [
         (["--crawl", CRAWL, "--server", EVIL], False),
         (["--crawl", CRAWL, "--reason", EVIL], False),
@@ -123,10 +128,13 @@ COMMANDS = {
     "scheduler": [(["--crawl", BAD, "--cycle", "1"], False)],
     "seed": [(["--crawl", CRAWL, f"http://s1.test/{EVIL}"], False), (["--crawl", CRAWL, "--file", BAD], False)],
     "show": [
-        (["pages/00000.warc.zst", "--limit", "0"], False),
+        (["pages/00000.warc.zst", "--limit", "0", "--columns", "reason,url"], False),
         (["pages/00000.warc.zst", "--at", response_offset], False),
-        ([METADATA], False),
+        ([METADATA, "--columns", "title"], False),
+        ([METADATA, "--columns", "status,title", "--csv"], False),
         ([METADATA, "--json"], None),
+        ([METADATA, "--columns", EVIL], False),
+        ([METADATA, "--where", f"status>{EVIL}"], False),
         (["evil.json"], False),
         ([f"{CRAWL}/inbox/seeds.txt"], False),
         ([f"{CRAWL}/cycles"], False),
@@ -134,6 +142,14 @@ COMMANDS = {
         ([f"{EVIL_NAME}/damaged/00000.warc.zst", "--limit", "0"], False),
         (["--duplicates", CRAWL, BAD], False),
         ([BAD], False),
+    ],
+    "sql": [
+        (["--crawl", CRAWL, "select chr(27) || ']0;owned' || chr(7) || 'a' || chr(8) as title"], None),
+        (["--crawl", CRAWL, f"select '{EVIL}' as title"], False),
+        (["--crawl", CRAWL, f"select '{EVIL}' as title", "--csv"], False),
+        (["--crawl", CRAWL, f'select 1 as "{EVIL}"'], False),
+        (["--crawl", CRAWL, f"select {EVIL}"], None),
+        (["--crawl", BAD, "select 1"], False),
     ],
     "status": [(["--crawl", CRAWL], False), (["--crawl", CRAWL, "--json"], None), (["--crawl", BAD], False)],
     "test": [],  # pytest prints nothing of a crawl
@@ -221,7 +237,7 @@ def test_a_pipe_gets_every_byte(place):
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
     command = [ROOT / "bin/show", place / "sample.dat"]
     rows = subprocess.run(command, capture_output=True, check=True, env=ascii_only).stdout
-    assert rows.splitlines()[-1] == b"line=" + SHOWN.encode() + b"\\xe9"
+    assert rows.splitlines()[-1] == SHOWN.encode() + b"\\xe9"
 
 
 def test_names_that_are_no_utf_8_end_no_command(place, tmp_path):

@@ -149,6 +149,8 @@ def test_what_commands_print_fits_and_has_the_right_plural(crawl, command):
         if len(line) > 70 and " " in line.strip() and max(map(len, line.split())) < 60
     ]
     assert not too_long
+    if command[0] == "show" and "--duplicates" not in command:
+        return  # a table: what finds no room on a terminal is cut
     # The disk fills up meanwhile.
     assert re.sub("disk.*?blocks", "", "".join(shown.split())) == re.sub(
         "disk.*?blocks", "", "".join(piped.stdout.split())

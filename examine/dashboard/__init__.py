@@ -1,0 +1,1 @@
+"""bin/dashboard: a crawl in a browser, while it runs."""

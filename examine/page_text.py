@@ -1,0 +1,39 @@
+"""The text of a page and its language, by resiliparse, which comes from the makers of FastWARC."""
+
+import codecs
+
+from resiliparse.extract.html2text import extract_plain_text
+from resiliparse.parse.lang import detect_fast
+
+HTML = ("text/html", "application/xhtml+xml")
+TEXTUAL = ("application/json", "application/javascript", "application/ecmascript", "application/xml")
+TEXTUAL_ENDS = ("+xml", "+json")
+
+
+def is_textual(media_type: str) -> bool:
+    return media_type.startswith("text/") or media_type in TEXTUAL or media_type.endswith(TEXTUAL_ENDS)
+
+
+def decode(content: bytes, charset: str) -> str:
+    """The characters of a document; bytes that its charset does not have become U+FFFD."""
+    try:
+        name = codecs.lookup(charset or "utf-8").name
+        return content.decode(name, "replace")
+    except (LookupError, ValueError):  # a charset that Python does not have, or a codec that is none
+        return content.decode("utf-8", "replace")
+
+
+def text_of(content: bytes, media_type: str, charset: str, *, main_content: bool = False) -> str | None:
+    """The text of a decoded body; none where its type has no text that can be read here.
+
+    `main_content`: without what surrounds it, such as menus.
+    """
+    if media_type in HTML:
+        return extract_plain_text(decode(content, charset), main_content=main_content)
+    return decode(content, charset) if is_textual(media_type) else None
+
+
+def detect_language(text: str | None) -> str | None:
+    """The likeliest language of a text, such as `pt`; none where it is unlike all that resiliparse knows."""
+    language = detect_fast(text)[0] if text else "unknown"
+    return None if language == "unknown" else language

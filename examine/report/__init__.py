@@ -1,0 +1,1 @@
+"""bin/report: a crawl as one HTML file with pictures and tables."""
