@@ -32,7 +32,7 @@ from storage.publish import make_folder, publishing, read_manifest, remove_tree,
 
 MIB = 1 << 20
 BASE_BYTES = 260 * MIB  # of the interpreter and its libraries, and of what these keep for later
-LINK_BYTES = 72  # memory that a link takes while it is sorted and merged
+LINK_BYTES = 112  # memory that a link takes while it is sorted and merged, with the piece that is read ahead
 SHARED_SHOWN = 10  # examples of shared keys in the manifest
 
 Report = Callable[..., None]  # takes the step, what is done of it, and the whole

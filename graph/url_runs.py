@@ -28,7 +28,9 @@ from storage.text_segments import LINES
 RUN = schema(("url", pa.large_binary()), ("key", pa.uint64()), ("flags", pa.uint8()))
 ANSWERED, KNOWN = 1, 2  # bits of flags: a page was fetched; the crawl has the URL in R
 FAN_IN = 48  # tables that are merged at once
-URL_BYTES = 500  # memory that a URL takes while it is sorted: its text several times, the order, key and flags
+URL_BYTES = (
+    700  # memory that a URL takes while it is sorted and written: its text several times, the order, key and flags
+)
 READ_ROWS = 1 << 18
 
 
