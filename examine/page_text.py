@@ -3,6 +3,7 @@
 import codecs
 
 from resiliparse.extract.html2text import extract_plain_text
+from resiliparse.parse.html import HTMLTree
 from resiliparse.parse.lang import detect_fast
 
 HTML = ("text/html", "application/xhtml+xml")
@@ -31,6 +32,12 @@ def text_of(content: bytes, media_type: str, charset: str, *, main_content: bool
     if media_type in HTML:
         return extract_plain_text(decode(content, charset), main_content=main_content)
     return decode(content, charset) if is_textual(media_type) else None
+
+
+def main_text_of(html: str) -> str:
+    """The text of an HTML page without what surrounds it. Takes a time that grows with the square of the nesting."""
+    text: str = extract_plain_text(HTMLTree.parse(html), main_content=True, links=False)
+    return text
 
 
 def detect_language(text: str | None) -> str | None:

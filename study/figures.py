@@ -15,7 +15,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402  (after the choice of what draws)
 
 Values = npt.NDArray[np.float64]
-MARKERS = "osv^D<>Pp*hXd8"
+MARKERS = "osv^D<>Pp*hXd"  # as many as have nothing in common with the number of colours
 STYLES = ("-", "--", "-.", ":")
 # The colours of M. Okabe and K. Ito, "Color universal design", 2002.
 COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7")

@@ -6,8 +6,9 @@
 
 The graph is a web made from a seed (--pages), a file (--graph: .npz, .parquet or a text of links), or what a crawl has
 collected (--crawl); study/graph_files.py says what files look like. Each seed makes another web, or begins a crawl of
-the given graph elsewhere. URLs of a web from a seed tell a little about in-links: of --noise 1 they tell nothing, of 0
-most (study/synthetic.py). The tables, in Markdown, are printed; --out DIR also gets them, with a figure.
+the given graph elsewhere. URLs of a made web tell a little about in-links: with --noise 1 only which pages are home
+pages, with less of it more (study/synthetic.py). The tables, in Markdown, are printed; --out DIR also gets them, with a
+figure.
 
 `omniscient` knows the true ranks. A policy that needs URLs gets a dash where the graph has none. Policies that read
 ranks get those of an earlier crawl, which fetched --earlier of the pages. On a web from a seed, `neural` uses weights

@@ -8,7 +8,7 @@ How it is drawn:
   reached. Besides, pages have links, lognormal in number, to pages drawn by their appeal: four of five in the own host.
 - URLs. A page looks as good as its appeal, mixed with chance: `noise` is the share of chance. Good looks make short
   paths of words; bad looks make deep paths, numbers and queries. That is the signal which a rank learned from URLs can
-  find, and it is the only one: names of hosts and words say nothing.
+  find, beside the shortest URL of each host, its home page; names of hosts and words say nothing.
 """
 
 import numpy as np

@@ -43,6 +43,7 @@ IN_ONE_PLACE = {
     "matplotlib": "study/figures.py",
     "duckdb": "examine/tables/views.py",
     "resiliparse": "examine/page_text.py",
+    "surt": "examine/export/cdxj.py",
 }
 SOURCES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 

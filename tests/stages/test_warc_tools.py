@@ -123,7 +123,7 @@ class Wayback:
 
     def __init__(self, folder: Path, files: list[Path]):
         self._folder = folder
-        for command in (["init", "pages"], ["add", "pages", *map(str, files)]):
+        for command in (["init", "pages"], *[["add", "pages", *map(str, files)]] * bool(files)):
             done = subprocess.run(
                 [BIN / "wb-manager", *command], cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S
             )

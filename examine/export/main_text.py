@@ -1,0 +1,132 @@
+"""The title, main text and language of HTML pages, each read in a process that a hostile page may hang or crash.
+
+Nested elements can make the reader of the main text take a time that grows with the square of their number. So each
+page gets a bound of processor time, after which the kernel ends the process; the page then has no text, and a word says
+why.
+"""
+
+import multiprocessing
+import os
+import resource
+import signal
+from collections import deque
+from collections.abc import Iterable, Iterator
+from multiprocessing.connection import Connection
+from typing import NamedTuple, TypeVar
+
+from examine.page_text import detect_language, main_text_of
+
+PAGE_MAX_S = 10  # of processor time
+MEMORY_MAX_BYTES = 2 << 30  # of a process's address space
+LANGUAGE_MIN_CHARACTERS = 40  # a shorter text says too little
+DIED, MEMORY, UNREADABLE = "died", "memory", "unreadable"  # words of contract/trouble.py where it has them
+Tag = TypeVar("Tag")
+
+
+class PageText(NamedTuple):
+    text: str | None
+    language: str  # as the text reads; empty where it is not known
+    trouble: str  # why there is no text
+
+
+class TextReader:
+    """Some processes, each of which reads one page at a time; results come in the order of the pages."""
+
+    def __init__(self, processes: int = 0, page_max_s: int = PAGE_MAX_S):
+        self._page_max_s = page_max_s
+        self._free = [self._start() for _ in range(processes or len(os.sched_getaffinity(0)))]
+
+    def read_each(self, pages: Iterable[tuple[Tag, str | None]]) -> Iterator[tuple[Tag, PageText]]:
+        """Each page comes with anything that is handed on with its result; a page without HTML has no text."""
+        pending: deque[tuple[Tag, Child | None]] = deque()
+        for tag, html in pages:
+            while pending and (pending[0][1] is None or not self._free):
+                yield self._receive(*pending.popleft())
+            child = None
+            if html is not None:
+                child = self._free.pop()
+                child.send(html)
+            pending.append((tag, child))
+        while pending:
+            yield self._receive(*pending.popleft())
+
+    def close(self) -> None:
+        for child in self._free:
+            child.close()
+
+    def _receive(self, tag: Tag, child: "Child | None") -> tuple[Tag, PageText]:
+        if child is None:
+            return tag, PageText(None, "", "")
+        found = child.receive()
+        if found is None:
+            child.close()
+            child = self._start()
+        self._free.append(child)
+        return tag, found or PageText(None, "", DIED)
+
+    def _start(self) -> "Child":
+        return Child(self._page_max_s)
+
+
+class Child:
+    def __init__(self, page_max_s: int):
+        context = multiprocessing.get_context("spawn")  # a fork would take locks of other threads along
+        self._pipe, far = context.Pipe()
+        self._process = context.Process(target=serve, args=(far, page_max_s), daemon=True)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # Ctrl-C is for the one that started it
+        self._process.start()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        far.close()
+
+    def send(self, html: str) -> None:
+        try:
+            self._pipe.send_bytes(html.encode("utf-8", "replace"))
+        except OSError:
+            pass  # it died: receive() will say so
+
+    def receive(self) -> PageText | None:
+        """None where the process died of the page."""
+        try:
+            return PageText(*self._pipe.recv())
+        except (EOFError, OSError):
+            return None
+
+    def close(self) -> None:
+        self._pipe.close()
+        self._process.kill()
+        self._process.join()
+
+
+def serve(pipe: Connection, page_max_s: int) -> None:
+    """Reads pages until the pipe ends, as it does when the other process dies."""
+    lower_limit(resource.RLIMIT_CORE, 0)
+    lower_limit(resource.RLIMIT_AS, MEMORY_MAX_BYTES)
+    while True:
+        try:
+            html = pipe.recv_bytes().decode()
+        except (EOFError, OSError):
+            return
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        lower_limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + 1 + page_max_s)
+        try:
+            page = read_text(html)
+        except MemoryError:
+            page = PageText(None, "", MEMORY)
+        except Exception:  # whatever the library raises, the next page must be read
+            page = PageText(None, "", UNREADABLE)
+        try:
+            pipe.send(tuple(page))
+        except OSError:
+            return
+
+
+def lower_limit(kind: int, most: int) -> None:
+    """Where the machine allows less already, that stays."""
+    _, hard = resource.getrlimit(kind)
+    resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+def read_text(html: str) -> PageText:
+    text = main_text_of(html)
+    language = detect_language(text) if len(text) >= LANGUAGE_MIN_CHARACTERS else None
+    return PageText(text, language or "", "")
