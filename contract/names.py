@@ -20,6 +20,7 @@ CYCLES = "cycles"
 GENERATIONS = "R"
 TEXT = "R/text"
 CORRUPT = "corrupt"
+GRAPH = "graph"  # the link graph, made from the tables of cycles; losing it loses nothing
 FILES = "files"  # copies of files that a policy reads, by checksum
 
 CRAWL_COMMAND, CYCLE_COMMAND, DEMO_COMMAND = "crawl", "run-cycle", "run-cycle --demo"

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import xxhash
 
@@ -75,6 +75,23 @@ def write_aside(path: Path, content: bytes, folder: Path | None = None) -> Path:
 def put(path: Path, content: bytes) -> None:
     """Replaces the file, durably."""
     write_aside(path, content).rename(path)
+    sync_folder(path.parent)
+
+
+@contextmanager
+def putting(path: Path) -> Iterator[BinaryIO]:
+    """Gives a file to write to, which replaces that of the path, durably, on leaving; not after an exception."""
+    aside = path.parent / f"{ASIDE}{os.getpid()}-{path.name}"
+    aside.unlink(missing_ok=True)
+    try:
+        with naming(path), open(aside, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        aside.rename(path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
     sync_folder(path.parent)
 
 

@@ -116,7 +116,18 @@ def test_readme_and_operations_name_every_command():
 def test_documents_name_only_modules_that_exist():
     """A `module.py` in a document is the end of the path of a file of the project."""
     folders = (
-        *("bench", "contract", "environment", "examine", "stages", "storage", "study", "supervise", "synthweb"),
+        *(
+            "bench",
+            "contract",
+            "environment",
+            "examine",
+            "graph",
+            "stages",
+            "storage",
+            "study",
+            "supervise",
+            "synthweb",
+        ),
         "tests",
     )
     modules = [f"/{path.relative_to(ROOT)}" for folder in folders for path in (ROOT / folder).rglob("*.py")]

@@ -7,14 +7,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PACKAGES = ("contract", "examine", "stages", "storage", "study", "supervise", "synthweb")
+PACKAGES = ("contract", "examine", "graph", "stages", "storage", "study", "supervise", "synthweb")
 MAY_IMPORT = {
     "storage": {"storage"},
     "contract": {"contract", "storage"},
     "examine": {"examine", "contract", "storage"},
+    "graph": {"graph", "contract", "storage"},
     "study": {
         "study",
         "contract",
+        "graph",
         "stages",
         "storage",
     },  # it judges what stages decide, so it runs their pure functions

@@ -1,0 +1,115 @@
+"""The run: makes the crawl, builds its graph, lets the peers do theirs, and prints table and goals."""
+
+import json
+import shutil
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+from bench.extractor.ours import resident_mb
+from bench.fetcher.figures import goal_lines
+from bench.graph.figures import GOALS, table_lines
+from bench.graph.synthetic import make_crawl
+from bench.processes import Child, run_child
+from contract.command import Parser, at_least
+from contract.errors import TryLater
+from graph.folder import FORWARD, open_graph
+
+ROOT = Path(__file__).resolve().parents[2]
+EDGES, QUICK_EDGES = 100_000_000, 20_000
+MEMORY_MIB = 1024
+LOOK_EVERY_S = 0.05
+PEERS = ("ours", "scikit-network", "igraph")  # each on the whole graph, as far as it can
+SMALL_PEERS = ("ours", "scikit-network", "igraph", "networkx")
+SMALL = 100  # NetworkX needs some 400 bytes per edge
+BUILD = [ROOT / "bin" / "graph", "build"]
+
+
+def add_options(parser: Parser) -> None:
+    parser.add_argument(
+        "--edges", type=at_least(1_000), default=EDGES, metavar="N", help="links of the crawl (default: 100,000,000)"
+    )
+    parser.add_argument(
+        "--folder", type=Path, default=Path(tempfile.gettempdir()), metavar="DIR", help="where all is made (9 GB)"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="few edges, to see that it works; its figures mean nothing"
+    )
+
+
+def measure(arguments) -> dict:
+    edges = QUICK_EDGES if arguments.quick else arguments.edges
+    with tempfile.TemporaryDirectory(prefix="bench-graph-", dir=arguments.folder) as name:
+        folder = Path(name)
+        print(f"{edges:,} links", flush=True)
+        figures = measure_build(folder, edges)
+        root = folder / "crawl" / "graph"
+        scratch = folder / "duckdb"
+        scratch.mkdir()
+        figures["duckdb_s"] = run_peer(folder, "duckdb", folder / "crawl", MEMORY_MIB, scratch)
+        shutil.rmtree(scratch)
+        iterations = {peer: run_peer(folder, peer, root) for peer in PEERS}
+        small = folder / "small"
+        make_crawl(small, max(edges // SMALL, 1_000))
+        run_child([*BUILD, "--crawl", small], folder / "log")
+        iterations |= {f"{peer}, a hundredth": run_peer(folder, peer, small / "graph") for peer in SMALL_PEERS}
+    figures |= {
+        "iteration_s": iterations["ours"],
+        "iterations": {name: seconds if seconds is None else round(seconds, 4) for name, seconds in iterations.items()},
+        "ratio_scikit_network": ratio(iterations["scikit-network"], iterations["ours"]),
+        "ratio_duckdb": ratio(figures["duckdb_s"], figures["build_s"]),
+    }
+    for line in (*table_lines(figures), *goal_lines(figures, GOALS)):
+        print(line)
+    return figures
+
+
+def ratio(theirs: float | None, ours: float | None) -> float:
+    return round(theirs / ours, 2) if theirs and ours else 0.0
+
+
+def measure_build(folder: Path, edges: int) -> dict:
+    """Builds by the command, in a process of its own, whose memory is looked at all the time."""
+    crawl = folder / "crawl"
+    made = make_crawl(crawl, edges)
+    largest, ended = [0.0, 0.0], threading.Event()
+    child = Child([*BUILD, "--crawl", crawl, "--memory-mib", MEMORY_MIB], folder / "log")
+
+    def look() -> None:
+        while not ended.wait(LOOK_EVERY_S):
+            largest[:] = map(max, largest, resident_mb(child.pid))
+
+    looker = threading.Thread(target=look, daemon=True)
+    looker.start()
+    try:
+        spent = child.wait()
+    finally:
+        ended.set()
+        child.kill()
+    looker.join()
+    pages = open_graph(crawl / "graph", is_verified=True).pages
+    if pages.edges != made.rows:
+        raise TryLater(f"the graph has {pages.edges:,} edges, and {made.rows:,} were made")
+    stored = sum((pages.folder / f"pages.{FORWARD}.{part}.npy").stat().st_size for part in ("offsets", "targets"))
+    return {
+        "edges": pages.edges,
+        "pages": pages.nodes,
+        "build_s": round(spent.wall_s, 2),
+        "cpu_s": round(spent.cpu_s, 2),
+        "edges_per_s": round(pages.edges / spent.wall_s),
+        "rss_mb": round(largest[0]),
+        "rss_with_files_mb": round(largest[1]),
+        "bits_per_edge": round(stored * 8 / pages.edges, 2),
+    }
+
+
+def run_peer(folder: Path, name: str, *words: object) -> float | None:
+    """What a peer measured of itself; none where it failed, as one that runs out of memory does."""
+    output = folder / "output"
+    try:
+        run_child([sys.executable, "-m", "bench.graph.peers", name, *words], folder / "log", output)
+    except TryLater as error:
+        print(f"{name}: {error}", flush=True)
+        return None
+    return json.loads(output.read_text())

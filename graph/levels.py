@@ -1,0 +1,132 @@
+"""Servers and registered domains: which pages belong to which, and the edges of pages folded into theirs.
+
+Pages are numbered by their sorted URLs, so the pages of a server are neighbours. A server is written as the beginning
+that its URLs share, with the slash; servers have the order of their pages, domains that of their names.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from contract.url import Keys as CrawlKeys
+from contract.url import host_of
+from graph.csr import Csr, cut_pairs, join_pairs, number_type
+from graph.text_store import TextStoreWriter
+from storage.arrays import Array, Rows, open_array
+from storage.columns import PlainWriter
+from storage.external_sort import ExternalSort
+from storage.text_segments import LINES, data_of
+
+FIRST_PAGE, DOMAIN = "first_page.npy", "domain.npy"
+(_SLASH,) = b"/"
+
+
+class ServerWriter:
+    """Finds servers in sorted URLs and writes them, their first pages, and their domains."""
+
+    def __init__(self, folder: Path, keys: CrawlKeys):
+        self._folder, self._keys = folder, keys
+        self._texts = TextStoreWriter(folder, "servers")
+        self._first_pages = PlainWriter(folder / f"servers.{FIRST_PAGE}", "<i8")
+        self._domains: list[pa.Array] = []
+        self._last = b""
+        self.servers = self.domains = 0
+
+    def append(self, urls: pa.LargeBinaryArray, first_page: int) -> None:
+        rows, lengths = starts_of_servers(urls)
+        begins = urls.take(pa.array(rows)).to_pylist()
+        texts = [url[:length] for url, length in zip(begins, lengths.tolist())]
+        if texts and texts[0] == self._last:
+            rows, texts = rows[1:], texts[1:]
+        if not texts:
+            return
+        self._last = texts[-1]
+        self._texts.append(pa.array(texts, LINES))
+        self._first_pages.append(rows + first_page)
+        domains = [self._keys.domain(host_of(text[:-1].decode())).encode() for text in texts]
+        self._domains.append(pa.array(domains, LINES))
+        self.servers += len(texts)
+
+    def close(self, pages: int) -> None:
+        self._texts.close()
+        self._first_pages.append(np.array([pages]))
+        self._first_pages.close()
+        named = pa.chunked_array(self._domains, LINES).combine_chunks().dictionary_encode()
+        named = named.combine_chunks() if isinstance(named, pa.ChunkedArray) else named
+        order = pc.sort_indices(named.dictionary).to_numpy().astype(np.int64)
+        store = TextStoreWriter(self._folder, "domains")
+        store.append(named.dictionary.take(pa.array(order)))
+        store.close()
+        self.domains = len(order)
+        number = np.empty(self.domains, np.int64)
+        number[order] = np.arange(self.domains)
+        writer = PlainWriter(self._folder / f"servers.{DOMAIN}", number_type(self.domains))
+        writer.append(number[named.indices.to_numpy()])
+        writer.close()
+
+
+def starts_of_servers(urls: pa.LargeBinaryArray) -> tuple[Rows, Rows]:
+    """The first row of each server in sorted canonical URLs, and the length of its part of the URL."""
+    if not len(urls):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    offsets, data = data_of(urls)
+    slashes = np.flatnonzero(data[offsets[0] : offsets[-1]] == _SLASH) + offsets[0]
+    starts = offsets[:-1]
+    lengths = slashes[np.searchsorted(slashes, starts) + 2] - starts + 1
+    same = np.flatnonzero(lengths[1:] == lengths[:-1]) + 1  # may have the server of the row before
+    for back in range(1, int(lengths.max()) + 1):  # names differ mostly at their ends
+        at = np.maximum(lengths[same] - back, 0)
+        same = same[data[starts[same] + at] == data[starts[same - 1] + at]]
+    is_first = np.ones(len(urls), bool)
+    is_first[same] = False
+    rows = np.flatnonzero(is_first)
+    return rows, lengths[rows]
+
+
+class ServerOf:
+    """The server of each page; by a table where `numbers_at_once` of it fit into memory, else by searching."""
+
+    def __init__(self, first_page: Array, numbers_at_once: int):
+        self._first_page = np.array(first_page)
+        pages, servers = int(first_page[-1]), len(first_page) - 1
+        self._table = None
+        if pages <= numbers_at_once:
+            self._table = np.repeat(np.arange(servers, dtype=number_type(servers)), np.diff(self._first_page))
+
+    def __call__(self, pages: Array) -> Array:
+        if self._table is not None:
+            return self._table[pages]
+        return np.searchsorted(self._first_page, pages, "right") - 1
+
+
+def fold(
+    edges: Csr, into: ExternalSort, swapped: ExternalSort, node_of: Callable[[Array], Array], nodes: int, at_once: int
+) -> Iterator[int]:
+    """Adds the edges between the nodes that others belong to, with weights, both ways. Yields edges that are done."""
+    for sources, targets, weights in edges.edge_pieces(at_once):
+        pairs = join_pairs(node_of(sources), node_of(targets), nodes)
+        distinct, counts = count_pairs(pairs, weights)
+        into.add(distinct, counts)
+        source, target = cut_pairs(distinct, nodes)
+        swapped.add(join_pairs(target, source, nodes), counts)
+        yield len(sources)
+
+
+def count_pairs(pairs: Array, weights: Array | None) -> tuple[Array, npt.NDArray[np.uint32]]:
+    """Each pair once, rising, with the sum of its weights; without weights each counts one."""
+    if weights is None:
+        pairs.sort()
+        starts = np.flatnonzero(np.append(True, pairs[1:] != pairs[:-1]))
+        return pairs[starts], np.diff(np.append(starts, len(pairs))).astype(np.uint32)
+    order = np.argsort(pairs, kind="stable")
+    pairs, weights = pairs[order], weights[order].astype(np.uint64)
+    starts = np.flatnonzero(np.append(True, pairs[1:] != pairs[:-1]))
+    return pairs[starts], np.add.reduceat(weights, starts).astype(np.uint32)
+
+
+def open_first_pages(folder: Path) -> Array:
+    return open_array(folder / f"servers.{FIRST_PAGE}", "<i8")

@@ -1,0 +1,129 @@
+"""graph rank: ranks the pages, servers or domains of a graph, and writes a file that the scheduler reads.
+
+  bin/graph rank --out FILE [--by MEASURE] [--level LEVEL] [--crawl DIR]
+
+  pagerank      the share of time of a surfer who follows links, and jumps elsewhere with 1 - damping. On servers and
+                domains links count as often as their pages have them. --preferred FILE: jumps only to the URLs
+                (servers, domains) of that file, one per line
+  authorities, hubs       HITS, over the whole graph, or with --roots FILE over the base set of the URLs of that file,
+                one per line (Kleinberg 1999): other pages get no line
+  harmonic      the sum of 1 / distance over all that lead there; of servers and domains. Above 100,000 of them it is
+                estimated by HyperBall; the file says how far off its counts are
+
+FILE gets a line per page: its URL, a blank, its rank. [scheduler] ranks_file takes that of pages and of servers. Ranks
+of pagerank, authorities and hubs have the sum 1. Without a graph, make one first: bin/graph build.
+
+Example: bin/graph rank --crawl demo/crawl --out /tmp/ranks.txt
+"""
+
+from argparse import Namespace
+from pathlib import Path
+
+import numpy as np
+
+from contract.command import at_least, make_parser
+from contract.errors import BadInput, Usage
+from contract.lines import say
+from contract.units import count
+from graph.base_set import base_of, induce
+from graph.folder import LEVELS, PAGES, SERVERS, Level, add_graph_option, choose_graph
+from graph.harmonic import harmonic
+from graph.matrices import EDGE_BYTES, Values, transpose
+from graph.pagerank import DAMPING, hits, pagerank
+from storage.arrays import Rows
+from storage.publish import putting
+
+MIB = 1 << 20
+DAMPING_MAX = 0.999
+MEASURES = ("pagerank", "authorities", "hubs", "harmonic")
+
+
+def main(words: list[str]) -> None:
+    parser = make_parser("graph rank", __doc__)
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file of ranks; replaced")
+    parser.add_argument("--by", choices=MEASURES, default=MEASURES[0], metavar="MEASURE", help=", ".join(MEASURES))
+    parser.add_argument("--level", choices=LEVELS, default=PAGES, metavar="LEVEL", help="pages, servers or domains")
+    parser.add_argument(
+        "--damping", type=read_damping, default=DAMPING, metavar="X", help="of pagerank (default: 0.85)"
+    )
+    parser.add_argument("--preferred", type=Path, metavar="FILE", help="of pagerank: where the surfer jumps to")
+    parser.add_argument("--roots", type=Path, metavar="FILE", help="of authorities and hubs: the roots of a base set")
+    parser.add_argument(
+        "--memory-mib", type=at_least(64), default=1024, metavar="N", help="for edges in memory (default: 1024)"
+    )
+    add_graph_option(parser)
+    arguments = parser.parse_args(words)
+    if arguments.preferred is not None and arguments.by != "pagerank":
+        raise Usage(f"--preferred is for pagerank, not for {arguments.by}")
+    if arguments.roots is not None and arguments.by not in ("authorities", "hubs"):
+        raise Usage(f"--roots is for authorities and hubs, not for {arguments.by}")
+    if arguments.by == "harmonic" and arguments.level == PAGES:
+        raise Usage("harmonic is for servers and domains: add --level servers or --level domains")
+    graph = choose_graph(arguments)
+    level = graph.level(arguments.level)
+    nodes = None
+    if arguments.roots is not None:
+        nodes = base_of(read_nodes(level, arguments.roots), level.links, level.backlinks)
+    ranks, remark = rank(level, arguments, nodes)
+    about = f"# {arguments.by} of {level.name}{remark}, of the graph {graph.manifest['made_of']}\n"
+    if graph.is_partial:
+        about += f"# PARTIAL: without cycle {', '.join(graph.manifest['missing'])}\n"
+    write_ranks(arguments.out, level, nodes, ranks, about)
+    say(f"{arguments.out}: {arguments.by} of {count(len(ranks), level.name[:-1])}{remark}")
+
+
+def read_damping(text: str) -> float:
+    """A number from 0 to DAMPING_MAX: with 1 the method need not end."""
+    return at_least(0.0, DAMPING_MAX)(text)
+
+
+def rank(level: Level, arguments: Namespace, nodes: Rows | None) -> tuple[Values, str]:
+    """The ranks of all nodes, or of these, and what to say about them."""
+    edges_at_once = arguments.memory_mib * MIB // EDGE_BYTES
+    if arguments.by == "harmonic":
+        found = harmonic(level.backlinks, arguments.memory_mib * MIB)
+        return found.values, f", estimated with a relative error of {found.error:.1%} per count" if found.error else ""
+    if arguments.by == "pagerank":
+        preferred = None if arguments.preferred is None else read_nodes(level, arguments.preferred)
+        ranks = pagerank(
+            level.links, level.backlinks, arguments.damping, preferred=preferred, edges_at_once=edges_at_once
+        )
+        return ranks, f", damping {arguments.damping:g}" + (
+            f", from {len(preferred)} preferred" if preferred is not None else ""
+        )
+    links, backlinks = level.links, level.backlinks
+    if nodes is not None:
+        links = induce(nodes, level.links)
+        backlinks = transpose(links)
+    hubs, authorities = hits(links, backlinks, edges_at_once=edges_at_once)
+    return (hubs if arguments.by == "hubs" else authorities), " of a base set" * (nodes is not None)
+
+
+def read_nodes(level: Level, path: Path) -> Rows:
+    """The numbers of the nodes in a file, one per line; BadInput where one is not in the graph."""
+    found = []
+    for number, line in enumerate(path.read_bytes().decode("utf-8", "replace").splitlines(), 1):
+        name = line.strip()
+        if not name or name.startswith("#"):
+            continue
+        node = level.texts.find(f"{name.rstrip('/')}/" if level.name == SERVERS else name)
+        if node is None:
+            raise BadInput(
+                f"{path}: line {number}: expected one of the {level.name} of the graph, found {name[:100]!r}"
+            )
+        found.append(node)
+    if not found:
+        raise BadInput(f"{path}: expected one of the {level.name} per line, found none")
+    return np.unique(found)
+
+
+def write_ranks(path: Path, level: Level, nodes: Rows | None, ranks: Values, about: str) -> None:
+    end = "/" if level.name == SERVERS else ""
+    with putting(path) as file:
+        file.write(about.encode())
+        first = 0
+        for texts in level.texts.pieces() if nodes is None else [level.texts.read(nodes)]:
+            values = ranks[first : first + len(texts)].tolist()
+            lines = [f"{text.removesuffix(end)} {value:.9g}\n" for text, value in zip(texts, values)]
+            file.write("".join(lines).encode())
+            first += len(texts)
