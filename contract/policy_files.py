@@ -49,7 +49,7 @@ def prepare_adoption(crawl: Path, keys: Keys, config: Config) -> Adoption:
         path = path_of(file, config)
         if path is None:
             continue
-        if is_copy(crawl, path):
+        if is_copy(crawl, path, file.suffix):
             copy = own_copy(crawl, path)
         else:
             content = file.convert(path, read_given(file, path), keys)
@@ -67,11 +67,14 @@ def path_of(file: PolicyFile, config: Config) -> Path | None:
 
 def read_given(file: PolicyFile, path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        if path.is_file():  # a pipe or a device may have no end
+            return path.read_bytes()
+        found = "no file, or a folder, pipe or device"
     except OSError as error:
-        if path.parent.name == names.FILES and path.suffix == file.suffix:
-            raise BadConfiguration(f"{file.key}: expected the crawl's copy of a file, found none: {path}") from None
-        raise BadConfiguration(f"{file.key}: expected a file, found {path} ({error.strerror})") from None
+        found = str(error.strerror)
+    if path.parent.name == names.FILES and path.suffix == file.suffix:
+        raise BadConfiguration(f"{file.key}: expected the crawl's copy of a file, found none: {path}")
+    raise BadConfiguration(f"{file.key}: expected a file, found {path} ({found})")
 
 
 def adopt(crawl: CrawlFolder, config: Config) -> Config:
@@ -96,8 +99,10 @@ def relocate(crawl: Path, config: Config) -> Config:
     return config
 
 
-def is_copy(crawl: Path, path: Path) -> bool:
-    return path.parent.name == names.FILES and (crawl / names.FILES / path.name).exists() and has_digest(path)
+def is_copy(crawl: Path, path: Path, suffix: str) -> bool:
+    """Whether a path names a copy of the crawl's own, one of files of this suffix."""
+    is_named = path.parent.name == names.FILES and path.suffix == suffix and has_digest(path)
+    return is_named and (crawl / names.FILES / path.name).exists()
 
 
 def has_digest(path: Path) -> bool:

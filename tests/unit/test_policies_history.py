@@ -58,7 +58,9 @@ def test_the_oracle_knows_what_the_earlier_crawl_did_not():
 
 
 def test_true_ranks_in_a_far_larger_scale_stay_the_largest_without_a_warning():
-    units = past_ranks("oracle", "http://a.br/", "http://c.br/", ranks=b"http://a.br/ 1e-30\n", oracle=b"http://c.br/ 1e38")
+    units = past_ranks(
+        "oracle", "http://a.br/", "http://c.br/", ranks=b"http://a.br/ 1e-30\n", oracle=b"http://c.br/ 1e38"
+    )
     assert np.isfinite(units).all() and units[1] > units[0] > 0
 
 

@@ -124,7 +124,8 @@ BROKEN = {
     "words in disorder": (file_of(words=ARRAYS["words"][::-1].copy()), "words: expected rising hashes"),
     "words twice": (file_of(words=np.repeat(ARRAYS["words"], 2)), "words: expected rising hashes"),
     "words of two dimensions": (file_of(words=ARRAYS["words"].reshape(50, 2)), "words: expected an array of uint64"),
-    "one word": (file_of(words=np.uint64(1)), "words: expected an array of uint64 of shape (1,), found uint64 of shape ()"),
+    "one word": (file_of(words=np.uint64(1)), "words: expected an array of uint64 of shape (1,), found uint64 of "
+                                              "shape ()"),
     "a text in place of an array": (with_member("hidden.npy", b"a text"), "found no array in hidden"),
     "words that are numbers": (file_of(words=np.float64(1)), "words: expected an array of uint64"),
 }  # fmt: skip
