@@ -95,7 +95,8 @@ def own_copy(crawl: Path, path: Path) -> Path:
 def relocate(crawl: Path, config: Config) -> Config:
     """The configuration for another crawl folder, which has the copies too."""
     for key, path in files_of(crawl, config).items():
-        config = point_to(config, key, own_copy(crawl, path))
+        if has_digest(path):
+            config = point_to(config, key, own_copy(crawl, path))
     return config
 
 
@@ -132,9 +133,12 @@ def is_whole(path: Path) -> bool:
 
 
 def files_of(crawl: Path, config: Config) -> dict[str, Path]:
-    """By section.key, the crawl's own copy of each file that the policy reads; found by its name in this folder."""
-    named = {file.key: lookup(config, file.key) for file in policy_of(config).files}
-    return {key: crawl / names.FILES / Path(path).name for key, path in named.items() if path}
+    """By section.key, the crawl's own copy of each file that the policy reads; found by its name in this folder.
+
+    Until a first run has made the copies (bin/seed was killed before), these are names of files that are not there.
+    """
+    named = {file.key: path_of(file, config) for file in policy_of(config).files}
+    return {key: crawl / names.FILES / path.name for key, path in named.items() if path}
 
 
 def verify_files(crawl: Path, config: Config) -> dict[str, Path]:
