@@ -24,6 +24,7 @@ from contract.url import Keys, NotCanonical, host_named
 from storage.arrays import open_array
 
 POSITIONS = np.dtype([("key", "<u8"), ("position", "<u4")])
+SUFFIX = ".positions"  # of the copy, an .npy file: those of ranks have .npy
 NAME_COLUMN, VALUE_COLUMN = b"#host_rev", b"#harmonicc_val"
 
 

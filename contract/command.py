@@ -80,6 +80,14 @@ def at_least(least: Number, most: Number | None = None) -> Callable[[str], Numbe
     return read
 
 
+def file_to_write(text: str) -> Path:
+    """The type of an option: a file in a folder that exists; so a long work does not end without a place for it."""
+    path = Path(text)
+    if not path.parent.is_dir() or path.is_dir():
+        raise argparse.ArgumentTypeError(f"expected a file in a folder that exists, found {text}")
+    return path
+
+
 def given(arguments: argparse.Namespace, *, with_set: bool = True) -> str:
     """The options to repeat in a suggested command: --crawl, and --set, which the crawl does not store."""
     settings = arguments.set if with_set else []

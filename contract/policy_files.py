@@ -49,7 +49,7 @@ def prepare_adoption(crawl: Path, keys: Keys, config: Config) -> Adoption:
         path = path_of(file, config)
         if path is None:
             continue
-        if is_copy(crawl, path):
+        if is_copy(crawl, path, file.suffix):
             copy = own_copy(crawl, path)
         else:
             content = file.convert(path, read_given(file, path), keys)
@@ -67,11 +67,14 @@ def path_of(file: PolicyFile, config: Config) -> Path | None:
 
 def read_given(file: PolicyFile, path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        if path.is_file():  # a pipe or a device may have no end
+            return path.read_bytes()
+        found = "no file, or a folder, pipe or device"
     except OSError as error:
-        if path.parent.name == names.FILES and path.suffix == file.suffix:
-            raise BadConfiguration(f"{file.key}: expected the crawl's copy of a file, found none: {path}") from None
-        raise BadConfiguration(f"{file.key}: expected a file, found {path} ({error.strerror})") from None
+        found = str(error.strerror)
+    if path.parent.name == names.FILES and path.suffix == file.suffix:
+        raise BadConfiguration(f"{file.key}: expected the crawl's copy of a file, found none: {path}")
+    raise BadConfiguration(f"{file.key}: expected a file, found {path} ({found})")
 
 
 def adopt(crawl: CrawlFolder, config: Config) -> Config:
@@ -92,12 +95,15 @@ def own_copy(crawl: Path, path: Path) -> Path:
 def relocate(crawl: Path, config: Config) -> Config:
     """The configuration for another crawl folder, which has the copies too."""
     for key, path in files_of(crawl, config).items():
-        config = point_to(config, key, own_copy(crawl, path))
+        if has_digest(path):
+            config = point_to(config, key, own_copy(crawl, path))
     return config
 
 
-def is_copy(crawl: Path, path: Path) -> bool:
-    return path.parent.name == names.FILES and (crawl / names.FILES / path.name).exists() and has_digest(path)
+def is_copy(crawl: Path, path: Path, suffix: str) -> bool:
+    """Whether a path names a copy of the crawl's own, one of files of this suffix."""
+    is_named = path.parent.name == names.FILES and path.suffix == suffix and has_digest(path)
+    return is_named and (crawl / names.FILES / path.name).exists()
 
 
 def has_digest(path: Path) -> bool:
@@ -127,9 +133,12 @@ def is_whole(path: Path) -> bool:
 
 
 def files_of(crawl: Path, config: Config) -> dict[str, Path]:
-    """By section.key, the crawl's own copy of each file that the policy reads; found by its name in this folder."""
-    named = {file.key: lookup(config, file.key) for file in policy_of(config).files}
-    return {key: crawl / names.FILES / Path(path).name for key, path in named.items() if path}
+    """By section.key, the crawl's own copy of each file that the policy reads; found by its name in this folder.
+
+    Until a first run has made the copies (bin/seed was killed before), these are names of files that are not there.
+    """
+    named = {file.key: path_of(file, config) for file in policy_of(config).files}
+    return {key: crawl / names.FILES / path.name for key, path in named.items() if path}
 
 
 def verify_files(crawl: Path, config: Config) -> dict[str, Path]:

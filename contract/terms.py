@@ -25,6 +25,8 @@ TERMS_MAX, WORDS_MAX, CHARACTERS_MAX = 1_000, 8, 100  # of a file, a term, a ter
 TEXT_MAX_CHARACTERS = 10_000  # of a page, which is some 0.4 ms
 COUNT_MAX = 255
 WORD = re.compile("[0-9a-z\u00c0-\u1fff\u2080-\u2fff\u3040-\U0010ffff]+")  # of a folded text
+# More marks in a row than any language writes: to compose them takes time in the square of their number.
+MANY_MARKS = re.compile(r"[^\w\s]{31,}")
 ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 EXPECTED = f"expected a term of at most {WORDS_MAX} words and {CHARACTERS_MAX} characters in UTF-8, as people write it"
@@ -63,7 +65,8 @@ def read_term(path: Path, content: bytes, number: int, line: bytes) -> str:
 
 def words_of(text: str) -> list[str]:
     """The folded words of a text, in their order."""
-    found: list[str] = WORD.findall((text if is_normalized("NFC", text) else normalize("NFC", text)).lower())
+    composed = text if is_normalized("NFC", text) else normalize("NFC", MANY_MARKS.sub(" ", text))
+    found: list[str] = WORD.findall(composed.lower())
     return found
 
 

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from contract.terms import COUNT_MAX
 from contract.url_paths import view_bytes
 from storage.arrays import Array
 from storage.compiled import compiled
 
-COUNT_MAX = 255
 PLAIN_COUNTED = 1 << 10  # URLs that Python handles in the time of importing numba
 _PRIME, _BASIS = np.uint64(0x0000_0100_0000_01B3), np.uint64(0xCBF2_9CE4_8422_2325)  # FNV-1a
 _STIRRING = np.uint64(0x94D0_49BB_1331_11EB)  # splitmix64
@@ -32,9 +32,9 @@ class TermTable:
         numbers = {word: number for number, word in enumerate(dict.fromkeys(" ".join(terms).split()), 1)}
         with np.errstate(over="ignore"):
             words = {
-                int(hash_word(spelling.encode(), 0, len(spelling.encode()))): number
+                int(hash_word(spelling, 0, len(spelling))): number
                 for word, number in numbers.items()
-                for spelling in ((word,) if word.isascii() else (word, word.capitalize(), word.upper()))
+                for spelling in spell(word)
             }
             hashes = np.array([self._hash(term, numbers) for term in terms], np.uint64)
         self.word_hash = np.array(sorted(words), np.uint64)
@@ -60,6 +60,12 @@ class TermTable:
         return counts
 
 
+def spell(word: str) -> set[bytes]:
+    """The spellings of a folded word that are found, as read_url() writes them: with ASCII letters in lower case."""
+    spellings = (word, word.capitalize(), word.upper())
+    return {spelling.encode().lower() for spelling in spellings if spelling.lower() == word}
+
+
 @compiled("u1[] i8[] u8[] u8[] u8[] -> u1[] u8[] i8[] u1[]", PLAIN_COUNTED)
 def count_terms(  # type: ignore[no-untyped-def]
     data, offsets, word_hash, word_number, term_hash, buffer, chain, seen, counts
@@ -68,6 +74,8 @@ def count_terms(  # type: ignore[no-untyped-def]
     for row in range(len(counts)):
         length = read_url(data, offsets[row], offsets[row + 1], buffer)
         found, at = 0, 0
+        while at < length and buffer[at] != 0x3A:  # the scheme is no text; a colon ends it
+            at += 1
         chain[0] = 0  # a hash of 0 stands for no words
         for size in range(1, len(chain)):
             chain[size] = 0

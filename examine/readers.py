@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from contract import names
 from contract.accumulators import ACCUMULATORS
+from contract.centrality_files import SUFFIX as POSITIONS_SUFFIX
 from contract.dictionary import read_dictionary
 from contract.errors import Usage
 from contract.generation import SERVERS_FILE, Generation, open_generation, read_urls
@@ -45,7 +46,7 @@ def read_any(path: Path) -> tuple[str, Rows]:
         return f"{path}: WARC records", iterate_records(path)
     if name.endswith(".parquet"):
         return read_parquet(path)
-    if name.endswith((".npy", PACKED)):
+    if name.endswith((".npy", POSITIONS_SUFFIX, PACKED)):
         array = read_packed(path) if name.endswith(PACKED) else read_small_array(path)
         return f"{path}: {count(len(array), 'row')} of {array.dtype}", (
             {"row": row, "value": plain(value)} for row, value in enumerate(array)

@@ -11,7 +11,7 @@ Example: environment/enter study study.crawl_ranks --crawl demo/crawl --out /tmp
 import re
 from pathlib import Path
 
-from contract.command import make_parser, run
+from contract.command import file_to_write, make_parser, run
 from storage.publish import put
 from study.ranked_urls import rank_crawl
 
@@ -21,7 +21,7 @@ PORT = re.compile(r"(?<=[^/:]):\d+/")
 
 def main() -> None:
     parser = make_parser(NAME, __doc__)
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file of ranks; replaced")
+    parser.add_argument("--out", type=file_to_write, required=True, metavar="FILE", help="the file of ranks; replaced")
     parser.add_argument("--drop-ports", action="store_true", help="write URLs without their ports")
     arguments = parser.parse_args()
     known = rank_crawl(arguments.crawl)

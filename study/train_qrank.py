@@ -33,7 +33,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from contract.command import at_least, is_crawl_given, make_parser, run
+from contract.command import at_least, file_to_write, is_crawl_given, make_parser, run
 from contract.errors import BadInput, Usage
 from contract.qrank.features import features_of
 from contract.qrank.weights import pack
@@ -49,7 +49,9 @@ TRAIN_PART = 5  # of this many URLs one is for training, where there are few
 def main() -> None:
     parser = make_parser(NAME, __doc__)
     parser.add_argument("--ranks", type=Path, metavar="FILE", help="URLs and their ranks")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file of weights; replaced")
+    parser.add_argument(
+        "--out", type=file_to_write, required=True, metavar="FILE", help="the file of weights; replaced"
+    )
     parser.add_argument(
         "--train", type=at_least(100), metavar="N", help=f"URLs for training (default: {TRAIN:,}, at most a fifth)"
     )

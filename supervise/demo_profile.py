@@ -31,7 +31,8 @@ TAKEN = (
     "verifier.query_",
     *RULES,
 )
-PLAIN = ("crawl", "web")  # folders that the demonstration without a profile has in demo/
+# Names of no folder of a profile in demo/: what the demonstration without one has there, demo/ itself, its parent.
+RESERVED = ("crawl", "web", ".", "..")
 
 
 class Profile(NamedTuple):
@@ -55,11 +56,8 @@ def read_profile(file: Path) -> Profile:
 
 def choose_folder(demo: Path, file: Path) -> Path:
     """The profile's folder in demo/."""
-    if file.stem in PLAIN:
-        raise Usage(
-            f"--config {file}: {demo / file.stem} is a folder of the demonstration without --config: "
-            "give the file another name"
-        )
+    if file.stem in RESERVED:
+        raise Usage(f"--config {file}: {demo}/{file.stem} is no folder for a profile: give the file another name")
     return demo / file.stem
 
 

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from contract.accumulators import DAY_MS
-from contract.centrality_files import convert, read_positions
+from contract.centrality_files import SUFFIX, convert, read_positions
 from contract.config import Config
 from contract.policies.policy import LARGEST, Candidates, Policy, PolicyFile, Scores
 from contract.policies.shortest_path import LEVELS
@@ -69,5 +69,5 @@ POLICY = Policy(
     features=(LEVELS,),
     varies=True,
     domain_urls=limit_domains,
-    files=(PolicyFile(FILE_KEY, convert),),
+    files=(PolicyFile(FILE_KEY, convert, SUFFIX),),
 )

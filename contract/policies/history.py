@@ -23,7 +23,7 @@ from contract.config import Config
 from contract.policies.pagerank import FILE_KEY, RANKS_FILE, find_ranks, ranks_of
 from contract.policies.policy import Candidates, Column, Feature, Policy, PolicyFile, Scores, Urls, largest_first
 from contract.policies.random_order import RANK_OF_UNKNOWN, draw
-from contract.rank_files import convert
+from contract.rank_files import LARGEST, convert
 
 ORACLE_KEY = "scheduler.oracle_file"
 LARGEST_UNITS = 2.0**32
@@ -42,7 +42,7 @@ def look_up(urls: Urls) -> Column:
         true, is_true = find_ranks(urls, ranks_of(urls, ORACLE_KEY))
         found[unknown], is_known[unknown] = true[unknown], is_true[unknown]
     largest = float(ranks["rank"].max(initial=0)) or 1.0
-    units = np.maximum(found.astype(np.float64) / largest * LARGEST_UNITS, 1)
+    units = np.clip(found.astype(np.float64) / largest * LARGEST_UNITS, 1, LARGEST)  # true ranks may be far larger
     return np.where(is_known, largest_first(units), np.uint32(0))
 
 

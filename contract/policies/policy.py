@@ -99,7 +99,7 @@ class PolicyFile:
 
     key: str  # section.key that names it
     convert: Callable[[Path, bytes, Keys], bytes]
-    suffix: str = ".npy"  # of the copy
+    suffix: str = ".npy"  # of the copy, the same for no other kind of content
     default: Path | None = None
 
 

@@ -69,7 +69,7 @@ def parse(path: Path, content: bytes) -> Weights:
                 f"found {found[at]} at {list(at)}"
             )
     words = arrays["words"]
-    require(path, "words", words, "u8", words.shape[:1])
+    require(path, "words", words, "u8", (words.size,))
     if not (words[1:] > words[:-1]).all():
         row = int(np.flatnonzero(words[1:] <= words[:-1])[0]) + 1
         raise BadInput(f"{path}: words: expected rising hashes, found {words[row]} behind {words[row - 1]} at [{row}]")
@@ -88,12 +88,16 @@ def read_arrays(path: Path, content: bytes) -> Mapping[str, Array]:
             missing = [name for name in ARRAYS if name not in file.files]
             if missing:
                 raise BadInput(f"{expected}, with the arrays {', '.join(ARRAYS)}; found no {', '.join(missing)}")
-            return {name: file[name] for name in ARRAYS}
+            arrays = {name: file[name] for name in ARRAYS}
     # What is damaged may raise any of these; an array that claims to be huge is a MemoryError.
     except (zipfile.BadZipFile, ValueError, EOFError, OSError, KeyError, TypeError, NotImplementedError, MemoryError,
             SyntaxError, RuntimeError) as error:  # fmt: skip
         what = str(error).partition("\n")[0] or type(error).__name__
         raise BadInput(f"{expected}, found something else ({what:.100})") from None
+    bare = [name for name, found in arrays.items() if not isinstance(found, np.ndarray)]
+    if bare:  # numpy gives the bytes of a member that does not begin as an array
+        raise BadInput(f"{expected}; found no array in {', '.join(bare)}")
+    return arrays
 
 
 def check_features(path: Path, found: Array) -> None:

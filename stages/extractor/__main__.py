@@ -50,7 +50,7 @@ from contract.crawl_folder import LATEST_MS, CrawlFolder, hold_lock, open_folder
 from contract.errors import BadInput, Usage
 from contract.log import CRAWL, KINDS
 from contract.plan import Plan, read_plan
-from contract.policies import text_judge_of
+from contract.policies import policy_of, text_judge_of
 from contract.policy_files import verify_files
 from contract.scope.rules import year_of
 from contract.stage import (
@@ -144,7 +144,8 @@ def extract_cycle(crawl: CrawlFolder, plan: Plan, out: Path | None) -> None:
     keys = crawl.keys()
     extraction = None
     year = year_of(plan.now_ms)
-    judge_text = text_judge_of(plan.config, verify_files(crawl.path, plan.config))
+    files = verify_files(crawl.path, plan.config) if policy_of(plan.config).judge_text else {}
+    judge_text = text_judge_of(plan.config, files)
     while extraction is None:
         extraction = extract_whole(
             whole,

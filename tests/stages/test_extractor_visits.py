@@ -1,8 +1,12 @@
 """Pages that are visited again, whose links count once; links to other domains; duplicates that are not followed."""
 
+from dataclasses import replace
+
 import pytest
 
 from contract import names
+from contract.config import Config, Scheduler
+from contract.policy_files import digest
 from contract.tables import ANSWERED, EXTRACTED, REJECTED, UNKNOWN_DIGEST
 from contract.trouble import TRUNCATED
 from examine.cycle_books import check_links
@@ -51,6 +55,23 @@ def test_a_counted_page_brings_urls_and_edges_and_gives_nothing(tmp_path):
     assert (collected[HOME]["cash_taken"], collected[SITE + "/b"]["cash_taken"]) == (0, 999)
     assert (tables.counts["followed"], tables.counts["followed_again"], tables.counts["mentions_sum"]) == (7, 4, 1)
     assert sum(row["followed"] for row in tables.rows(names.LINKS)) == 7
+
+
+def test_a_page_gives_the_terms_of_its_text_and_reads_no_file_that_the_policy_has_for_others(tmp_path):
+    """A file of ranks may have gigabytes, and its digest takes time in each cycle."""
+    terms = b"drinking water\nwater\n"
+    copy = tmp_path / "focused" / names.FILES / f"{digest(terms)}.txt"
+    focused = replace(Config(), scheduler=Scheduler(policy="focused", terms_file=str(copy)))
+    file = page_file({HOME: b"<p>Drinking water <a href=/x>", SITE + "/b": b"<p>Nothing <a href=/x><a href=/y>"})
+    cycle = Cycle(tmp_path / "focused", {HOME: 0, SITE + "/b": 3}, file, config=focused)
+    with pytest.raises(Damaged, match=copy.name):
+        cycle.extract()
+    copy.parent.mkdir()
+    copy.write_bytes(terms)
+    assert given(cycle.extract(), "relevance") == {SITE + "/x": 2, SITE + "/y": 0}
+    ranked = replace(Config(), scheduler=Scheduler(policy="pagerank", ranks_file=f"/lost/{digest(b'')}.npy"))
+    tables = Cycle(tmp_path / "ranked", {HOME: 0}, page_file({HOME: PAGE}), config=ranked).extract()
+    assert set(given(tables, "relevance").values()) == {0}
 
 
 def test_a_page_mentions_other_registered_domains_only(tmp_path):

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from contract import names
+from contract.config import Scheduler
 from contract.config_file import load
 from contract.crawl_config import read_crawl_config
 from contract.crawl_folder import create, open_folder
@@ -18,6 +20,7 @@ from contract.rank_files import read_ranks
 from supervise.crawl_state import CrawlState
 from supervise.inbox import take_inbox
 from supervise.replacement import settle
+from supervise.seed import leave
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RANKS = "# of an earlier crawl\nhttp://a.test/ 0.5\nhttp://a.test 0.25\n\nhttp://b.test/x 2\n"
@@ -158,6 +161,18 @@ def test_a_crawl_whose_seeding_was_killed_gets_its_copy_from_the_first_run(tmp_p
     assert read_crawl_config(crawl).scheduler.ranks_file == f"{tmp_path}/ranks.txt"
     config = settled(crawl)
     assert read_crawl_config(crawl) == config and config.scheduler.ranks_file == str(copies(crawl)[0])
+
+
+def test_a_crawl_whose_seeding_was_killed_has_a_status_and_a_fork(tmp_path, settings):
+    weights = create(tmp_path / "weights", 1, config=replace(load(settings), scheduler=Scheduler(policy="neural"))).path
+    shown = run("status", weights)
+    assert shown.returncode == 0, shown.stderr
+    crawl = create(tmp_path / "crawl", 1, config=load(settings)).path
+    leave(crawl, ["http://a.test/"])
+    take_inbox(CrawlState(open_folder(crawl)), read_crawl_config(crawl))
+    forked = run("fork", crawl, tmp_path / "fork")
+    assert forked.returncode == 0, forked.stderr
+    assert settled(tmp_path / "fork").scheduler.ranks_file == str(copies(tmp_path / "fork")[0])
 
 
 def test_a_fork_has_the_copy_too(crawl, tmp_path):

@@ -9,7 +9,7 @@ from contract.config_check import from_tables
 from contract.errors import BadConfiguration, BadInput
 from contract.policies import FEATURES, policy_of, text_judge_of
 from contract.policies.focused import FILE_KEY
-from contract.terms import FILE_MAX_BYTES, TERMS_MAX, TermCounter, convert
+from contract.terms import FILE_MAX_BYTES, TERMS_MAX, TermCounter, convert, words_of
 from contract.url import Keys
 from contract.url_terms import TermTable
 from tests.unit.test_policies import candidates, config_of, order_of, urls_of
@@ -81,6 +81,21 @@ def test_terms_of_urls():
         "http://a.br/%D0%92%D0%BE%D0%B4%D0%B0", "http://a.br/%C3%A1gua%E2%80%94x", "http://a.br/water%", "http://a.br/%2",
         "http://a.br/%41%57ater", "http://a.br/w%61ter%2Fc",
     ) == [1, 0, 2, 2, 2, 1, 2, 1, 1, 1, 0, 0, 2]  # fmt: skip
+
+
+def test_words_are_found_in_capitals_and_the_scheme_is_no_word():
+    terms = "água\npotável\nстрока\nstraße\nstrasse\nhttp\n".encode()
+    assert in_url(
+        "http://a.br/%C3%81GUA_POT%C3%81VEL", "http://a.br/Pot%C3%A1vel", "http://a.br/%D0%A1%D0%A2%D0%A0%D0%9E%D0%9A%D0%90",
+        "http://a.br/STRASSE", "http://a.br/STRA%C3%9FE", "http://a.br/stra%C3%9Fe/strasse", "http://a.br/?http:",
+        terms=terms,
+    ) == [2, 1, 1, 1, 1, 2, 1]  # fmt: skip
+
+
+def test_many_marks_in_a_row_are_left_out_because_composing_takes_time_in_their_square():
+    marks = "\u0301\u0323" * 16
+    assert words_of(f"a{marks} a\u0323\u0301") == ["a", "\u1ea1\u0301"]
+    assert TermCounter(["água"])(f"x{marks} A\u0301gua") == 1
 
 
 def test_a_slice_is_read_as_a_slice_and_no_terms_are_found_nowhere():

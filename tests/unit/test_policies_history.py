@@ -57,6 +57,13 @@ def test_the_oracle_knows_what_the_earlier_crawl_did_not():
     ]
 
 
+def test_true_ranks_in_a_far_larger_scale_stay_the_largest_without_a_warning():
+    units = past_ranks(
+        "oracle", "http://a.br/", "http://c.br/", ranks=b"http://a.br/ 1e-30\n", oracle=b"http://c.br/ 1e38"
+    )
+    assert np.isfinite(units).all() and units[1] > units[0] > 0
+
+
 def test_the_rule_parent_puts_known_and_inherited_ranks_into_one_order():
     known = largest_first(np.array([0, 1000, 0, 5, 0])) * np.array([0, 1, 0, 1, 0], np.uint32)
     columns = {"past_rank": known, "inherited": [7, 0, 2000, 10**12, 0]}

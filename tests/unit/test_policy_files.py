@@ -38,7 +38,7 @@ def copies(crawl):
 def test_a_file_is_copied_under_its_checksum_and_named_by_the_configuration(crawl, tmp_path):
     adopted = adopt(crawl, ranked(write(tmp_path / "ranks.txt")))
     (copy,) = copies(crawl)
-    assert adopted.scheduler.ranks_file == str(copy) and is_copy(crawl.path, copy)
+    assert adopted.scheduler.ranks_file == str(copy) and is_copy(crawl.path, copy, ".npy")
     assert files_of(crawl.path, adopted) == verify_files(crawl.path, adopted) == {FILE_KEY: copy}
     keys = crawl.keys()
     assert read_ranks(copy).tolist() == sorted([(keys.of("http://a.br/"), 1.0), (keys.of("http://b.br"), 2.0)])
@@ -78,11 +78,13 @@ def test_other_policies_need_no_file(crawl, tmp_path):
     assert not (crawl.path / names.FILES).exists()
 
 
-@pytest.mark.parametrize("kind", ["missing", "folder"])
+@pytest.mark.parametrize("kind", ["missing", "folder", "device", "NUL"])
 def test_a_file_that_cannot_be_read(crawl, tmp_path, kind):
-    path = tmp_path / "ranks.txt"
+    path = tmp_path / ("\0" if kind == "NUL" else "") / "ranks.txt"
     if kind == "folder":
         path.mkdir()
+    elif kind == "device":  # it has an end, others have none
+        path.symlink_to("/dev/null")
     with pytest.raises(BadConfiguration, match="scheduler.ranks_file: expected a file, found .*ranks.txt") as caught:
         adopt(crawl, ranked(path))
     assert caught.value.exit_code == 78 and not (crawl.path / names.FILES).exists()
@@ -124,6 +126,21 @@ def test_a_crawl_folder_that_was_moved_has_its_copy(crawl, tmp_path):
     assert again.scheduler.ranks_file.startswith(str(moved))
 
 
+def test_a_key_that_names_the_copy_of_another_is_refused(crawl, tmp_path):
+    """The copy is whole: a stage that could not read it would take it for damaged, and set it aside."""
+    terms = Scheduler(policy="focused", terms_file=str(write(tmp_path / "terms.txt", "water\n")))
+    centralities = Scheduler(policy="common-crawl", centralities_file=str(write(tmp_path / "c.txt", "example.br 1\n")))
+    for settings in (terms, centralities):
+        adopted = adopt(crawl, replace(Config(), scheduler=settings))
+        (copy,) = files_of(crawl.path, adopted).values()
+        with pytest.raises(BadInput, match=f"{copy.name}: .*expected a (URL|text)"):
+            adopt(crawl, ranked(copy))
+        assert adopt(crawl, adopted) == adopted
+    weighted = adopt(crawl, replace(Config(), scheduler=Scheduler(policy="neural")))
+    with pytest.raises(BadInput, match="expected weights of QRank"):
+        adopt(crawl, replace(Config(), scheduler=replace(weighted.scheduler, weights_file=terms.terms_file)))
+
+
 def test_keys_of_another_crawl_are_another_copy(crawl, tmp_path):
     other = create(tmp_path / "other", 2, hash_seed=18)
     given = ranked(write(tmp_path / "ranks.txt"))
@@ -134,6 +151,6 @@ def test_keys_of_another_crawl_are_another_copy(crawl, tmp_path):
 def test_a_folder_of_the_operator_that_is_called_files_is_no_copy(crawl, tmp_path):
     (tmp_path / names.FILES).mkdir()
     source = write(tmp_path / names.FILES / "ranks.npy")
-    assert not is_copy(crawl.path, source)
+    assert not is_copy(crawl.path, source, ".npy")
     adopted = adopt(crawl, ranked(source))
     assert adopted.scheduler.ranks_file == str(copies(crawl)[0])

@@ -86,8 +86,9 @@ def test_a_profile_is_described_by_its_keys_and_values():
 
 def test_a_profile_gets_a_folder_of_its_own():
     assert choose_folder(demo.FOLDER, Path("profiles/valle.toml")) == Path("demo/valle")
-    with pytest.raises(Usage, match="another name"):
-        choose_folder(demo.FOLDER, Path("crawl.toml"))
+    for name in ("crawl.toml", "..toml", "...toml"):  # the last two would be demo/ itself, and its parent
+        with pytest.raises(Usage, match="another name"):
+            choose_folder(demo.FOLDER, Path(name))
 
 
 def test_a_folder_that_began_with_another_configuration_is_refused(tmp_path, monkeypatch):

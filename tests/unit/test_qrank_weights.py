@@ -85,6 +85,15 @@ def test_the_words_of_the_file_count():
     assert Weights(network(), words).levels(lines) != Weights(network(), Words(words.hashes[:0])).levels(lines)
 
 
+def with_member(name: str, content: bytes) -> bytes:
+    """The file with another member of this name."""
+    changed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(file_of())) as before, zipfile.ZipFile(changed, "w") as after:
+        for member in before.namelist():
+            after.writestr(member, content if member == name else before.read(member))
+    return changed.getvalue()
+
+
 class Harmful:
     def __reduce__(self):
         return (Path.touch, (Path("/nowhere/harmed"),))
@@ -115,6 +124,9 @@ BROKEN = {
     "words in disorder": (file_of(words=ARRAYS["words"][::-1].copy()), "words: expected rising hashes"),
     "words twice": (file_of(words=np.repeat(ARRAYS["words"], 2)), "words: expected rising hashes"),
     "words of two dimensions": (file_of(words=ARRAYS["words"].reshape(50, 2)), "words: expected an array of uint64"),
+    "one word": (file_of(words=np.uint64(1)), "words: expected an array of uint64 of shape (1,), found uint64 of "
+                                              "shape ()"),
+    "a text in place of an array": (with_member("hidden.npy", b"a text"), "found no array in hidden"),
     "words that are numbers": (file_of(words=np.float64(1)), "words: expected an array of uint64"),
 }  # fmt: skip
 
@@ -129,19 +141,10 @@ def test_a_file_that_holds_something_else_is_bad_input(name):
 
 
 def test_an_array_that_claims_to_be_huge_is_bad_input():
-    content, whole = io.BytesIO(), io.BytesIO(file_of())
-    with zipfile.ZipFile(whole) as before, zipfile.ZipFile(content, "w") as after:
-        for name in before.namelist():
-            member = before.read(name)
-            if name == "words.npy":
-                header = io.BytesIO()
-                np.lib.format.write_array_header_1_0(
-                    header, {"descr": "<u8", "fortran_order": False, "shape": (1 << 50,)}
-                )
-                member = header.getvalue() + bytes(64)
-            after.writestr(name, member)
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<u8", "fortran_order": False, "shape": (1 << 50,)})
     with pytest.raises(BadInput, match="given.npz: expected weights of QRank"):
-        parse(PATH, content.getvalue())
+        parse(PATH, with_member("words.npy", header.getvalue() + bytes(64)))
 
 
 def test_no_cut_or_changed_file_makes_a_traceback():
