@@ -9,7 +9,6 @@ Example: environment/enter study study.crawl_ranks --crawl demo/crawl --out /tmp
 """
 
 import re
-from pathlib import Path
 
 from contract.command import file_to_write, make_parser, run
 from storage.publish import put

@@ -111,7 +111,11 @@ def test_a_bad_file_is_named_and_writes_nothing(tmp_path, text, code, message):
         (["--crawl", "nowhere", "--out", "w.npz"], 65, "nowhere"),
         (["--ranks", "r", "--test-ranks", "a", "--test-crawl", "b", "--out", "w.npz"], 64, "at most one of"),
         (["--ranks", "r"], 64, "--out"),
-        (["--ranks", "r", "--out", "nowhere/w.npz"], 64, "expected a file in a folder that exists, found nowhere/w.npz"),
+        (
+            ["--ranks", "r", "--out", "nowhere/w.npz"],
+            64,
+            "expected a file in a folder that exists, found nowhere/w.npz",
+        ),
         (["--ranks", "r", "--out", "."], 64, "expected a file in a folder that exists, found ."),
     ],
 )
