@@ -1,6 +1,7 @@
 """Who imports whom: the layers of ARCHITECTURE.md, kept by reading every import."""
 
 import ast
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -95,3 +96,8 @@ def test_modules_are_short_and_say_what_they_are_for(path):
 def test_no_addresses_of_registries_and_no_absolute_paths():
     lock = (ROOT / "requirements.lock").read_text()
     assert all("==" in line and "/" not in line for line in lock.splitlines())
+
+
+def test_benchmarks_have_what_the_studies_that_they_time_import():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(extras["study"]) <= set(extras["bench"]), "bench/simulate imports study, in an environment of its own"
