@@ -116,7 +116,8 @@ def _prepared(plan: Plan, merged: dict, prepared: dict) -> str:
     if waiting := prepared.get("waiting_again", 0):
         parts.append(f"{waiting:,} wait again")
     policy = plan.config.scheduler.policy
-    return f"cycle {plan.cycle} prepared block {plan.block} for the policy {policy}: {', '.join(parts)}"
+    done = f"cycle {plan.cycle} prepared block {plan.block} for the changed configuration"
+    return f"{done} (policy {policy}): {', '.join(parts)}"
 
 
 def describe_seen_again(merged: dict) -> str:

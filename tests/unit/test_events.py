@@ -93,7 +93,7 @@ CASES = [
             "counts": {"verifier": {"known": 1_234, "prepared": {"features": [], "refused_again": 3}}},
         },
         INFO,
-        "cycle 12 prepared block 0 for the policy in-links: 1,234 URLs, 3 refused by the scope",
+        "cycle 12 prepared block 0 for the changed configuration (policy in-links): 1,234 URLs, 3 refused by the scope",
     ),
     (
         "unprepared",
