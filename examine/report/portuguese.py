@@ -179,6 +179,7 @@ TEXTS = {
     "no": "não",
     "no limit is set": "sem limite",
     "none": "nada",
+    "nothing is waiting": "nada espera",
     "not asked yet": "ainda não consultada",
     "not known: there is no journal": "desconhecido: não há diário",
     "not reached": "não alcançadas",

@@ -38,7 +38,7 @@ def summarise(of: Figures, words: Words) -> Section:
         (words("cycles that were committed"), len(of.cycles.rows)),
         (words("policy"), plain(status["policy"] or "-")),
         (words("a run is at work"), words("yes") if status["running"] else words("no")),
-        (words("estimate"), status["estimate"]["text"]),
+        (words("estimate"), words("nothing is waiting") if not status["waiting"] else status["estimate"]["text"]),
     ]
     part = Part("summary", words("The crawl in numbers"), (words("what"), words("value")), rows)
     return Section("summary", words("Summary"), "", [part])

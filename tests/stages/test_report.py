@@ -82,7 +82,8 @@ def test_an_empty_crawl_has_every_section_and_table(tmp_path):
     structure = check_harmless(page)
     assert len(structure.sections) == len(SECTIONS) and structure.pictures == 0
     assert all(len(rows) >= 2 for rows in structure.rows.values()), "a table says that it has no rows"
-    assert numbers_of(structure, "summary")["páginas coletadas"] == "0"
+    summary = numbers_of(structure, "summary")
+    assert summary["páginas coletadas"] == "0" and summary["estimativa"] == "nada espera"
     assert words.missing == set()
 
 
