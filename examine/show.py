@@ -87,7 +87,7 @@ def main() -> None:
         print_duplicates(arguments.paths or [arguments.crawl], limit, is_json, arguments.all_statuses)
         return
     if len(arguments.paths) != 1:
-        raise Usage(f"expected one FILE, found {len(arguments.paths)} (see bin/{NAME} --help)")
+        raise Usage(f"expected one FILE, found {len(arguments.paths)}; bin/sql asks the tables of all cycles at once")
     named = arguments.paths[0]
     path = named if named.exists() else arguments.crawl / named
     if not path.exists():

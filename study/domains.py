@@ -87,7 +87,7 @@ def points(hours: float) -> Values:
 def table(found: Mapping[str, list[Times]], hours: float) -> str:
     """The most domains at the end come first."""
     shown = [POINTS // part - 1 for part in SHOWN_PARTS]
-    headings = [f"{what}, {points(hours)[at]:g} h" for what in ("domains", "pages") for at in shown]
+    headings = [f"{what}, {points(hours)[at]:.3g} h" for what in ("domains", "pages") for at in shown]
     rows = []
     for name, runs in found.items():
         means = [mean_of([getattr(run, what) for run in runs]) if runs else None for what in ("domains", "pages")]

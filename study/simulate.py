@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def add_options(parser: Parser) -> None:
-    parser.add_argument("what", choices=KINDS, help="what is compared")
+    parser.add_argument("what", choices=KINDS, metavar="|".join(KINDS), help="what is compared")
     parser.add_argument("--graph", type=Path, metavar="FILE", help="the links: .npz, .parquet or a text")
     parser.add_argument("--pages", type=at_least(100), metavar="N", help="of a web from a seed (default: 200,000)")
     parser.add_argument(

@@ -37,7 +37,7 @@ def show_run(status: dict) -> str:
     live = status["live"]
     if live and live["is_alive"]:
         since = duration(max(0, status["now_ms"] - live["began_at_ms"]) // 1000)
-        state = f"bin/{live['command']} is at work since {since}"
+        state = f"bin/{live['command']} has been at work for {since}"
         if live["sleeps_until_ms"]:
             state = f"bin/{live['command']} waits: nothing is due until {moment(live['sleeps_until_ms'])}"
     else:

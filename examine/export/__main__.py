@@ -28,8 +28,8 @@ and manifest.json lists them under `missing` with is_partial: true.
 
 Examples:
   bin/export warc --crawl demo/crawl --out warc --status 2xx --newest
-  bin/export pages --crawl demo/crawl --out pages --type text/html --language pt --format jsonl
-  bin/export urls --crawl demo/crawl --out urls --state collected --suffix br
+  bin/export pages --crawl demo/crawl --out pages --type text/html --status 2xx --format jsonl
+  bin/export urls --crawl demo/crawl --out urls --state collected --suffix test
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Fetches a list of URLs into WARC files: politely, by robots.txt, and so that it can be killed at any instant.
+"""fetcher: fetches a list of URLs into WARC files, politely, by robots.txt; it may be killed at any instant.
 
   bin/fetcher --crawl DIR --cycle ID              one cycle of a crawl folder
   bin/fetcher --crawl DIR --cycle ID --out DIR2   the same into another folder; the crawl does not change

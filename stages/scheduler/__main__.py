@@ -22,7 +22,8 @@ each block it is ([blocks] keep_generations). The crawl's own copy of a file tha
 (files/) is checked first.
 
 Example: bin/scheduler --crawl demo/crawl --cycle 30 --out /tmp/list
-(the cycle must be one of the last of its block, whose generations are kept: bin/status lists them)
+(ID is a cycle of kind crawl whose block still has the generation that it began from, such as the newest one of its
+block: bin/show --crawl demo/crawl log lists the cycles with their kinds)
 """
 
 from pathlib import Path
@@ -58,7 +59,7 @@ def main() -> None:
     with setting_aside(crawl, is_asked=not arguments.out):
         plan = read_plan(crawl.path, arguments.cycle)
         if not KINDS[plan.kind].fetches:
-            raise Usage(f"cycle {plan.cycle} is of kind {plan.kind}: it has no list")
+            raise Usage(f"cycle {plan.cycle} is of kind {plan.kind}: it has no list; bin/show log lists the kinds")
         folder = arguments.out or crawl.path / names.cycle(plan.cycle) / NAME
         if arguments.out:
             expect_ours(folder, [names.URL_LIST, names.SERVERS])

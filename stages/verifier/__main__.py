@@ -19,7 +19,7 @@ else from nothing. It makes deleted AUX again from the tables of its cycle. The 
 that the manifest describes. Damaged files go to corrupt/ and the new ones replace them.
 
 Example: bin/verifier --crawl demo/crawl --cycle 30 --out /tmp/again
-(the cycle must be the last of its block, whose parent generation is kept: bin/status lists the last ones)
+(the cycle must be the last of its block, whose parent generation is kept: bin/status --blocks lists the last ones)
 """
 
 import json
