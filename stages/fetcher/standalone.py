@@ -13,6 +13,7 @@ from pathlib import Path
 from contract import names
 from contract.command import load_configuration
 from contract.config import Config, Fetcher, require_contact
+from contract.config_file import parse_toml
 from contract.errors import BadInput, TryLater, Usage
 from contract.stage import expect_ours
 from contract.url import Keys
@@ -88,9 +89,9 @@ def fetch_into(arguments, config: Config, urls: list[str]) -> None:
 
 def limit_time(config: Fetcher, arguments) -> Fetcher:
     """`cycle_max_s` limits a standalone list only if it was set."""
-    is_set = arguments.config is not None or any(
-        text.strip().startswith("fetcher.cycle_max_s") for text in arguments.set
-    )
+    is_set = any(text.strip().startswith("fetcher.cycle_max_s") for text in arguments.set)
+    if path := arguments.config:
+        is_set |= "cycle_max_s" in parse_toml(path.read_bytes(), path).get("fetcher", {})
     return config if is_set else replace(config, cycle_max_s=NO_LIMIT_S)
 
 

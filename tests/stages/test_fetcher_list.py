@@ -254,9 +254,13 @@ def test_a_list_of_one_s_own_has_a_time_limit_only_where_it_is_set(tmp_path):
     def limit(config, *overrides):
         return limit_time(Fetcher(), SimpleNamespace(config=config, set=list(overrides))).cycle_max_s
 
-    assert (
-        limit(None, "fetcher.delay_s=2") > 10**6 and limit(None, "fetcher.cycle_max_s=600") == limit("mine.toml") == 600
-    )
+    def file(text):
+        (tmp_path / "mine.toml").write_text(text)
+        return tmp_path / "mine.toml"
+
+    assert limit(None, "fetcher.delay_s=2") > 10**6 and limit(None, "fetcher.cycle_max_s=600") == 600
+    assert limit(file("[fetcher]\ndelay_s = 2.0\n")) > 10**6 and limit(file("[scope]\n")) > 10**6
+    assert limit(file("[fetcher]\ncycle_max_s = 600.0\n")) == 600
     (tmp_path / "urls.txt").write_text("# nothing\n")
     done = run_here(tmp_path / "urls.txt", "--out", tmp_path / "out", *override())
     assert done.returncode == 65 and "expected URLs, one per line" in done.stderr
