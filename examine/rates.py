@@ -114,8 +114,9 @@ def estimate_end(
     """`due_ms` is the moment at which the first of what waits is due; none where nothing waits."""
     if not waiting:
         return Estimate(0.0, "nothing is waiting")
+    verb = "waits" if waiting == 1 else "wait"
     if not is_running:
-        return Estimate(None, f"no estimate: no run is at work, {count(waiting, 'URL')} wait")
+        return Estimate(None, f"no estimate: no run is at work, {count(waiting, 'URL')} {verb}")
     if due_ms is not None and due_ms > now_ms:
         return Estimate(None, f"no estimate: all that waits is due later, the first at {moment(due_ms)}")
     for name in ESTIMATE_WINDOWS:
@@ -125,7 +126,7 @@ def estimate_end(
             over = f"the last {name}" if rate["covers_s"] >= WINDOWS_S[name] else f"{duration(rate['covers_s'])}"
             return Estimate(
                 seconds,
-                f"about {duration(max(10, seconds))} for the {count(waiting, 'URL')} that wait, "
+                f"about {duration(max(10, seconds))} for the {count(waiting, 'URL')} that {verb}, "
                 f"at {format_rate(rate['pages_per_s'])} pages/s over {over}; new URLs make it longer",
             )
     if rates["hour"]["covers_s"] < ESTIMATE_LEAST_S:

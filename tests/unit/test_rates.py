@@ -132,6 +132,7 @@ def test_a_rate_is_no_estimate_while_all_that_waits_is_due_later():
     [
         (0, True, None, 0, 0.0, "nothing is waiting"),
         (5, False, 0, 0, None, "no estimate: no run is at work, 5 URLs wait"),
+        (1, False, 0, 0, None, "no estimate: no run is at work, 1 URL waits"),
         (5, True, 0, NOW_MS - 30_000, None, "no estimate: the journal covers less than a minute"),
         (5, True, 0, 0, None, "no estimate: no page came in the time that the journal covers"),
         (5, True, NOW_MS + 9_000, 0, None, "no estimate: all that waits is due later, the first at "),
