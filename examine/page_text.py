@@ -9,6 +9,14 @@ from resiliparse.parse.lang import detect_fast
 HTML = ("text/html", "application/xhtml+xml")
 TEXTUAL = ("application/json", "application/javascript", "application/ecmascript", "application/xml")
 TEXTUAL_ENDS = ("+xml", "+json")
+CODECS = {  # Python's codecs for names of the Encoding standard that it has not, or takes for a smaller set
+    "windows-874": "cp874",
+    "x-mac-cyrillic": "mac-cyrillic",
+    "iso-8859-8-i": "iso8859-8",
+    "shift_jis": "cp932",
+    "euc-kr": "cp949",
+    "gbk": "gb18030",
+}
 
 
 def is_textual(media_type: str) -> bool:
@@ -18,8 +26,7 @@ def is_textual(media_type: str) -> bool:
 def decode(content: bytes, charset: str) -> str:
     """The characters of a document; bytes that its charset does not have become U+FFFD."""
     try:
-        name = codecs.lookup(charset or "utf-8").name
-        return content.decode(name, "replace")
+        return content.decode(codecs.lookup(CODECS.get(charset, charset) or "utf-8").name, "replace")
     except (LookupError, ValueError):  # a charset that Python does not have, or a codec that is none
         return content.decode("utf-8", "replace")
 

@@ -8,6 +8,7 @@ from contract.units import size
 from contract.warc import PageReader, parse_response
 from examine import why
 from examine.dashboard.fragments import tell
+from examine.page_text import decode
 from storage.errors import Damaged, UnknownFormat
 
 PAGE_MAX_BYTES = 1 << 20  # of a stored page that are shown
@@ -37,10 +38,3 @@ def show_stored(crawl: CrawlFolder, facts: dict) -> str:
     text = "\n".join(map(tell, decode(body, row["charset"]).splitlines()))
     cut = f", the first {size(PAGE_MAX_BYTES)}" if len(body) >= PAGE_MAX_BYTES else ""
     return f"<h2>Stored page</h2><p>{tell(row['type'])}, {tell(size(row['bytes']))}{cut}</p><pre>{text}</pre>"
-
-
-def decode(body: bytes, charset: str) -> str:
-    try:
-        return body.decode(charset or "utf-8", "replace")
-    except (LookupError, ValueError):  # a charset that Python does not have
-        return body.decode("utf-8", "replace")

@@ -18,6 +18,7 @@ from contract.warc import PageReader, parse_response
 from examine.export.folder import Problems
 from examine.export.main_text import PageText, TextReader
 from examine.export.row_files import writing_rows
+from examine.page_text import HTML, decode
 
 COLUMNS = ("url", "file", "offset", "fetched_at_ms", "status", "type", "charset", "title", "language", "revisit")
 SCHEMA = pa.schema(
@@ -35,11 +36,9 @@ SCHEMA = pa.schema(
         ("text_trouble", pa.string()),
     ]
 )
-HTML_TYPES = ("text/html", "application/xhtml+xml")
 BODY_MAX_BYTES = 64 << 20
 ROWS_AT_ONCE = 1000  # of a row group, if their texts are short
 BATCH_MAX_CHARACTERS = 16 << 20
-CODECS = {"windows-874": "cp874", "macintosh": "mac-roman", "x-mac-cyrillic": "mac-cyrillic"}  # Python's names
 Row = dict[str, Any]
 
 
@@ -60,7 +59,7 @@ def read_pages(crawl: Path, cycle: int, visits: pa.Table, problems: Problems) ->
                 if reader is None or row["file"] != name:
                     name = row["file"]
                     reader = PageReader(crawl / names.cycle(cycle) / names.FETCHER / name)
-                if row["type"] in HTML_TYPES and not row["revisit"]:
+                if row["type"] in HTML and not row["revisit"]:
                     html, row["text_trouble"] = read_html(reader, row)
                 was_read = True
             if was_read:
@@ -75,12 +74,7 @@ def read_html(reader: PageReader, row: Row) -> tuple[str | None, str]:
     body, trouble = decode_body(parse_response(record.block), BODY_MAX_BYTES)
     if trouble == UNDECODED:
         return None, trouble
-    charset = CODECS.get(row["charset"], row["charset"] or "utf-8")
-    try:
-        html = body.decode(charset, "replace")
-    except LookupError:  # a name of the Encoding standard that Python has not
-        html = body.decode("utf-8", "replace")
-    return html.removeprefix("\N{BYTE ORDER MARK}"), trouble
+    return decode(body, row["charset"]).removeprefix("\N{BYTE ORDER MARK}"), trouble
 
 
 def write_pages(

@@ -146,6 +146,9 @@ def test_text_of_types_and_charsets():
     assert text_of("<p>um <b>dois</b><script>x</script>".encode("utf-16"), "text/html", "utf-16") == "um dois"
     assert text_of(b"a<b", "text/plain", "") == "a<b" and text_of(b"%PDF", "application/pdf", "") is None
     assert decode(b"p\xe3o", "windows-1252") == "pão" and decode(b"p\xe3o", "no-such") == "p\ufffdo"
+    assert decode("ไทย".encode("cp874"), "windows-874") == "ไทย"
+    assert decode("שלום".encode("iso8859-8"), "iso-8859-8-i") == "שלום"
+    assert decode("①".encode("cp932"), "shift_jis") == "①"
     assert decode(b"abc", "hex") == "abc" and is_textual("image/svg+xml") and not is_textual("image/png")
     assert detect_language("O rato roeu a roupa do rei de Roma") == "pt"
     assert detect_language("") is None and detect_language(None) is None
