@@ -50,7 +50,7 @@ def print_rows(columns: Sequence[str], rows: Iterable[Row], form: str) -> int:
 def print_json(columns: Sequence[str], rows: Iterable[Row]) -> int:
     number = 0
     for row in rows:
-        print(json.dumps({name: as_json(value) for name, value in zip(columns, row)}, default=as_json))
+        print(json.dumps({name: as_json(value) for name, value in zip(columns, row)}))
         number += 1
     return number
 
@@ -172,9 +172,11 @@ def as_json(value: object) -> object:
         return value.isoformat()
     if isinstance(value, timedelta):
         return value.total_seconds()
-    if value is None or isinstance(value, bool | int | str | list | tuple | dict):
-        return value
-    return as_text(value)
+    if isinstance(value, list | tuple):
+        return [as_json(item) for item in value]
+    if isinstance(value, dict):
+        return {as_text(name): as_json(item) for name, item in value.items()}
+    return value if value is None or isinstance(value, bool | int | str) else as_text(value)
 
 
 def cut(text: str, width: int) -> str:

@@ -195,6 +195,13 @@ def test_csv_and_json_are_whole_and_plain(command):
     assert out.splitlines()[0].split() == ["a", "a_2", "at"] and out.splitlines()[2].split()[0] == "1234567"
 
 
+def test_nested_values_are_valid_json(command):
+    query = "select map {date '2020-01-02': 'inf'::double} as a, ['nan'::double, 1] as b, {'c': time '10:00'} as d"
+    code, out, err = command("--crawl", GOLDEN, query, "--json")
+    assert (code, err) == (0, "")
+    assert out == '{"a": {"2020-01-02": null}, "b": [null, 1.0], "d": {"c": "10:00:00"}}\n'
+
+
 def test_errors_have_their_exit_codes(command, tmp_path):
     assert command("--crawl", GOLDEN, "selec")[0] == 64
     assert command("--crawl", GOLDEN, "select 1", "--memory", "1")[0] == 64
