@@ -4,12 +4,13 @@ import argparse
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from contract.accumulators import DAY_MS
 from contract.url import host_of, server_of
 from storage.arrays import Array
 from storage.tables import column
@@ -145,7 +146,7 @@ def as_start(text: str) -> int:
 def as_end(text: str) -> int:
     """The end of the day; of a text with a time, that moment."""
     at = datetime.fromisoformat(text)
-    return in_ms(at + timedelta(days=1) if len(text) <= len("2026-11-30") else at)
+    return in_ms(at) + (DAY_MS if len(text) <= len("2026-11-30") else 0)
 
 
 def in_ms(at: datetime) -> int:

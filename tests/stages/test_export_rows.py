@@ -150,3 +150,7 @@ def test_urls_are_all_that_are_known_with_their_states(tmp_path):
     assert len(lines) == len(set(lines)) == sum(manifest["counts"].values())
     assert {row["url"] for row in rows} == {row["url"] for row in VISITS} <= set(lines)
     assert sorted(table.column("url").to_pylist()) == sorted(line for line in lines if "//s1.test:" in line)
+
+
+def test_the_last_day_that_can_be_written_ends_nothing(tmp_path):
+    assert export("cdxj", tmp_path / "out", "--until", "9999-12-31")["counts"]["captures"] == len(VISITS)
