@@ -15,7 +15,7 @@ import publicsuffixlist
 from contract import names
 from contract.config import Config
 from contract.crawl_config import encode_config
-from contract.errors import BadConfiguration, BadInput, Locked
+from contract.errors import BadConfiguration, BadInput, Locked, Usage
 from contract.url import Keys
 from storage.errors import Damaged, UnknownFormat
 from storage.publish import (
@@ -230,3 +230,10 @@ def note_mended(crawl: Path, path: Path) -> None:
             put(
                 file, encode_json({"format": FORMAT, "path": note["path"], "reason": note["reason"], "is_mended": True})
             )
+
+
+def expect_outside(target: Path) -> None:
+    """Usage where a new folder would lie inside a crawl folder, which holds files of the crawl only."""
+    within = [folder for folder in target.resolve().parents if (folder / names.CRAWL_FILE).exists()]
+    if within:
+        raise Usage(f"{target} is inside the crawl folder {within[0]}: name a folder outside of it")

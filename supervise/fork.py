@@ -32,7 +32,7 @@ from pathlib import Path
 from contract import names
 from contract.command import at_least, make_parser, run
 from contract.crawl_config import read_crawl_config, write_crawl_config
-from contract.crawl_folder import CrawlFolder, is_same_file, notes_of_damage, open_folder, set_aside
+from contract.crawl_folder import CrawlFolder, expect_outside, is_same_file, notes_of_damage, open_folder, set_aside
 from contract.errors import BadInput, Locked, TryLater, Usage
 from contract.generation import read_generation_manifest
 from contract.lines import say
@@ -313,9 +313,7 @@ def expect_new(crawl: CrawlFolder, target: Path) -> None:
         raise Usage(f"{target} exists and is not empty: name an empty or a new folder")
     if os.path.ismount(target):
         raise Usage(f"{target} is where a file system is mounted: name a new folder below it")
-    within = [folder for folder in target.parents if (folder / names.CRAWL_FILE).exists()]
-    if within:
-        raise Usage(f"{target} is inside the crawl folder {within[0]}: name a folder outside of it")
+    expect_outside(target)
 
 
 def sync_folders(root: Path) -> None:

@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any
 
 from contract.command import make_parser, run
-from contract.crawl_folder import open_folder
+from contract.crawl_folder import expect_outside, open_folder
 from contract.errors import BadInput, Usage
 from contract.lines import say
 from contract.log import replay
@@ -58,6 +58,7 @@ def main() -> None:
     filters = filters_of(arguments)
     form = choose_form(arguments, filters)
     crawl = open_folder(arguments.crawl)
+    expect_outside(arguments.out)
     log = replay(crawl.path, crawl.blocks_first)
     request: dict[str, Any] = {
         "kind": arguments.kind,

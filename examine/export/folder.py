@@ -54,7 +54,7 @@ class ExportFolder:
             self.request: dict[str, Any] = found
             self.remove_asides()
             return
-        if path.exists() and (not path.is_dir() or not (path / REQUEST).exists() and any(path.glob("[!.]*"))):
+        if path.exists() and (not path.is_dir() or not (path / REQUEST).exists() and has_others(path)):
             raise Usage(f"{path} is there and is no unfinished export: name a new folder")
         make_folder(path)
         self._lock = open(path / LOCK, "a")
@@ -117,7 +117,7 @@ class ExportFolder:
         """Forgets all parts; the request is that of a longer log."""
         self.request["log_length"] = log_length
         for path in self.path.iterdir():
-            if path.name not in (REQUEST, LOCK) and path.is_file():
+            if path.name not in (REQUEST, LOCK) and is_ours(path):
                 path.unlink()
         put(self.path / REQUEST, encode_json({"format": FORMAT, **self.request}))
 
@@ -125,6 +125,15 @@ class ExportFolder:
         for path in self.path.iterdir():
             if path.name.startswith(ASIDE) and path.is_file():
                 path.unlink()
+
+
+def is_ours(path: Path) -> bool:
+    """Whether an unfinished export has written this file: a part, or something aside."""
+    return path.is_file() and (path.name.startswith(ASIDE) or path.name.partition(".")[0].isdecimal())
+
+
+def has_others(path: Path) -> bool:
+    return any(not found.name.startswith(ASIDE) for found in path.iterdir())
 
 
 def same_request(one: dict[str, Any], other: dict[str, Any]) -> bool:

@@ -15,7 +15,7 @@ import pytest
 from contract import names
 from contract.errors import EX_DATAERR, EX_USAGE, BadInput, Locked, Usage
 from examine.export import kinds
-from examine.export.folder import LOCK, ExportFolder
+from examine.export.folder import LOCK, NOTE, REQUEST, ExportFolder
 from storage.publish import ASIDE, is_published, read_manifest
 from tests.export_lab import GOLDEN, SOME_CYCLE, export, files_of, run_export
 from tests.stages.test_warc_tools import run_tool
@@ -221,6 +221,29 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     export("urls", tmp_path / "out")
     with pytest.raises(Usage, match="other options"):
         export("urls", tmp_path / "out", "--state", "waiting")
+
+
+def test_a_folder_with_hidden_files_is_left_alone(tmp_path):
+    (tmp_path / ".mine").write_text("mine")
+    with pytest.raises(Usage, match="name a new folder"):
+        export("urls", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [".mine"]
+
+
+def test_a_new_beginning_removes_only_what_an_export_wrote(tmp_path):
+    folder = ExportFolder(tmp_path / "out", {"log_length": 1})
+    for name in ("notes.txt", ".mine", "0000.txt", "0000.parquet", f"{NOTE}0000.json"):
+        (tmp_path / "out" / name).touch()
+    folder.restart(2)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"notes.txt", ".mine", REQUEST, LOCK}
+
+
+def test_no_export_is_made_inside_a_crawl_folder(tmp_path, crawl):
+    (tmp_path / "link").symlink_to(crawl / names.CYCLES)
+    for out in (crawl / names.CYCLES / "00000099", tmp_path / "link" / "00000099"):
+        with pytest.raises(Usage, match="inside the crawl folder"):
+            export("urls", out, crawl=crawl)
+        assert not out.exists()
 
 
 @pytest.mark.parametrize(
