@@ -233,7 +233,7 @@ def note_mended(crawl: Path, path: Path) -> None:
 
 
 def expect_outside(target: Path) -> None:
-    """Usage where a new folder would lie inside a crawl folder, which holds files of the crawl only."""
+    """Usage where a new file or folder would lie inside a crawl folder, which holds files of the crawl only."""
     within = [folder for folder in target.resolve().parents if (folder / names.CRAWL_FILE).exists()]
     if within:
         raise Usage(f"{target} is inside the crawl folder {within[0]}: name a folder outside of it")

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from contract.command import make_parser, run
-from contract.crawl_folder import open_folder
+from contract.crawl_folder import expect_outside, open_folder
 from contract.errors import Usage
 from contract.lines import say
 from contract.units import count
@@ -50,6 +50,7 @@ from examine.report.progress import (
 )
 from examine.report.sections import Section
 from examine.report.words import ENGLISH, LANGUAGES, Words
+from storage.unsynced_files import is_other_thing
 
 NAME = "report"
 SECTIONS = (
@@ -76,8 +77,7 @@ def main() -> int:
     parser.add_argument("--allow-partial", action="store_true", help="leave out what cannot be read")
     parser.add_argument("--ranks", type=Path, metavar="FILE", help="show ranks: a URL, a blank and its rank per line")
     arguments = parser.parse_args()
-    if arguments.out.is_dir() or not arguments.out.parent.is_dir():
-        raise Usage(f"--out: expected the path of a file in a folder that exists, found {arguments.out}")
+    expect_file(arguments.out)
     words = Words(arguments.language)
     now_ms = time.time_ns() // 1_000_000
     of = gather(open_folder(arguments.crawl), now_ms, allow_partial=arguments.allow_partial, ranks_file=arguments.ranks)
@@ -89,6 +89,13 @@ def main() -> int:
     partial = f"; partial: {count(len(of.left_out), 'file')} could not be read" if of.left_out else ""
     say(f"{arguments.out}: {count(of.status['collected'], 'page')}, {count(pictures, 'picture')}{partial}")
     return 0
+
+
+def expect_file(path: Path) -> None:
+    """Usage where a report must not be put: it would replace a device, or a file of a crawl."""
+    if not path.parent.is_dir() or is_other_thing(path):
+        raise Usage(f"--out: expected a file or a new name, in a folder that exists, found another thing: {path}")
+    expect_outside(path)
 
 
 def make_sections(of: Figures, words: Words) -> list[Section]:

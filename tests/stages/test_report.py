@@ -1,6 +1,7 @@
 """bin/report: every section and table, numbers equal to those of bin/status, hostile texts that do nothing."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -15,9 +16,9 @@ import pytest
 from contract import names
 from contract.config import Config, Scheduler
 from contract.crawl_folder import create, open_folder
-from contract.errors import BadInput
+from contract.errors import BadInput, Usage
 from contract.tables import FAILED
-from examine.report.__main__ import SECTIONS, make_sections
+from examine.report.__main__ import SECTIONS, expect_file, make_sections
 from examine.report.collection import show_depth
 from examine.report.figures import gather
 from examine.report.page import make_page, show_section
@@ -175,7 +176,20 @@ def test_the_command_writes_the_file_whole_and_the_pictures(tmp_path):
     assert not list(tmp_path.glob(".*"))
     command[-1] = tmp_path / "none" / "report.html"
     done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 64 and f"found {command[-1]}" in done.stderr
+    assert done.returncode == 64 and str(command[-1]) in done.stderr
+
+
+def test_a_report_replaces_no_device_and_no_file_of_a_crawl(tmp_path):
+    crawl, pipe, link = tmp_path / "crawl", tmp_path / "pipe", tmp_path / "link"
+    create(crawl, 1)
+    os.mkfifo(pipe)
+    link.symlink_to(tmp_path / "elsewhere.html")
+    before = (crawl / names.CRAWL_FILE).read_bytes()
+    for out in (pipe, link, tmp_path, tmp_path / "none" / "report.html", crawl / names.CRAWL_FILE):
+        with pytest.raises(Usage, match=str(out)):
+            expect_file(out)
+    assert (crawl / names.CRAWL_FILE).read_bytes() == before
+    expect_file(tmp_path / "report.html")
 
 
 @pytest.mark.long
