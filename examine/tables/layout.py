@@ -13,7 +13,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from itertools import chain, islice
+from itertools import chain, count, islice
 
 from contract.lines import say, width_of
 from contract.terminal import make_plain
@@ -199,9 +199,12 @@ def cells_of(text: str) -> int:
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def unique_names(names: Iterable[str]) -> Iterator[str]:
-    """The names, each later one of the same name with a number: `url`, `url_2`."""
-    seen: dict[str, int] = {}
+def unique_names(names: Sequence[str]) -> Iterator[str]:
+    """The names, each later one of the same name with a number that no other has: `url`, `url_2`."""
+    taken, used = set(names), set[str]()
     for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        yield name if seen[name] == 1 else f"{name}_{seen[name]}"
+        free = (f"{name}_{number}" for number in count(2))
+        unique = next(one for one in free if one not in taken) if name in used else name
+        used.add(unique)
+        taken.add(unique)
+        yield unique

@@ -31,12 +31,14 @@ docs/questions.md has a dozen worked questions.
 """
 
 import argparse
+import os
 import re
 import sys
 import textwrap
 
 from contract.command import make_parser, run
 from contract.crawl_folder import open_folder
+from contract.errors import Usage
 from contract.lines import say, width_of
 from contract.units import count
 from examine.tables.definitions import VIEWS
@@ -58,7 +60,7 @@ def main() -> None:
     )
     parser.add_argument("--allow-partial", action="store_true", help="leave out tables that are missing or damaged")
     arguments = parser.parse_args()
-    sql = sys.stdin.read() if arguments.sql == "-" else arguments.sql
+    sql = read_sql(arguments.sql)
     with Views(open_folder(arguments.crawl), arguments.memory, allow_partial=arguments.allow_partial) as views:
         result = views.query(sql)
         number = print_rows(result.columns, result.rows, arguments.form)
@@ -66,6 +68,14 @@ def main() -> None:
             say(f"({count(number, 'row')})")
         if views.left_out:
             say(describe_left_out(views.left_out), sys.stdout if arguments.form == "table" else sys.stderr)
+
+
+def read_sql(argument: str) -> str:
+    content = sys.stdin.buffer.read() if argument == "-" else os.fsencode(argument)
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise Usage(f"expected SQL in UTF-8, found byte {content[error.start]:#04x} at offset {error.start}") from None
 
 
 def memory(text: str) -> int:

@@ -92,7 +92,7 @@ class Views:
             self._make({name.lower() for name in self._connection.get_table_names(sql)})
             self._do(self._connection.execute, sql)
             types = [str(column[1]) for column in self._connection.description]
-            names = list(unique_names(column[0] for column in self._connection.description))
+            names = list(unique_names([column[0] for column in self._connection.description]))
             if any(WITH_ZONE in kind for kind in types):  # for which Python would need a library of time zones
                 self._do(self._connection.execute, without_zones(sql, types))
         except duckdb.Error as error:

@@ -202,6 +202,16 @@ def test_nested_values_are_valid_json(command):
     assert out == '{"a": {"2020-01-02": null}, "b": [null, 1.0], "d": {"c": "10:00:00"}}\n'
 
 
+def test_each_column_has_a_name_of_its_own(command):
+    code, out, _ = command("--crawl", GOLDEN, "select 1 as a, 2 as a, 3 as a_2, 4 as a", "--json")
+    assert code == 0 and json.loads(out) == {"a": 1, "a_3": 2, "a_2": 3, "a_4": 4}
+
+
+def test_sql_that_is_not_utf_8_is_refused(command):
+    code, _, err = command("--crawl", GOLDEN, "select 1 as \udcff")
+    assert code == 64 and "in UTF-8, found byte 0xff at offset 12" in err
+
+
 def test_errors_have_their_exit_codes(command, tmp_path):
     assert command("--crawl", GOLDEN, "selec")[0] == 64
     assert command("--crawl", GOLDEN, "select 1", "--memory", "1")[0] == 64
