@@ -192,12 +192,7 @@ def iterate_lines(path: Path) -> Iterator[bytes]:
 
 def iterate_live(path: Path) -> Rows:
     """The run, then one row per cycle in flight."""
-    try:
-        live = json.loads(read_start(path, LIVE_MAX_BYTES))
-    except (ValueError, RecursionError) as error:
-        raise Damaged(path, f"expected JSON, found {error}") from None
-    if not isinstance(live, dict):
-        raise Damaged(path, f"expected a JSON object, found {type(live).__name__}")
+    live = decode_object(path, read_start(path, LIVE_MAX_BYTES))
     cycles = live.pop("cycles", None)
     yield live
     if isinstance(cycles, list):
@@ -205,10 +200,17 @@ def iterate_live(path: Path) -> Rows:
 
 
 def read_json_file(path: Path) -> dict:
+    return decode_object(path, path.read_bytes())
+
+
+def decode_object(path: Path, content: bytes) -> dict:
     try:
-        return json.loads(path.read_bytes())
-    except ValueError as error:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as error:
         raise Damaged(path, f"expected JSON, found {error}") from None
+    if not isinstance(value, dict):
+        raise Damaged(path, f"expected a JSON object, found {type(value).__name__}")
+    return value
 
 
 def plain(value):

@@ -127,3 +127,10 @@ def test_conditions(condition, row, holds):
 def test_a_condition_with_a_wrong_number():
     with pytest.raises(Usage, match="expected a number"):
         parse_condition("a>b").holds({"a": 1})
+
+
+@pytest.mark.parametrize("content", ["[1, 2]", "5", "null", "[" * 100_000])
+def test_json_that_is_no_object_is_damage(tmp_path, content):
+    path = tmp_path / "manifest.json"
+    path.write_text(content)
+    assert call(show.main, "show", path) == 65
