@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contract import names
@@ -27,7 +26,7 @@ from storage.columns import PACKED, read_packed
 from storage.errors import Damaged
 from storage.frames import dictionary_id
 from storage.publish import is_published, read_manifest
-from storage.tables import column
+from storage.tables import UNREADABLE, column
 from storage.text_segments import Segment
 from storage.unsynced_files import open_regular, read_start
 
@@ -135,14 +134,14 @@ def iterate_log(crawl: Path) -> Rows:
 def read_parquet(path: Path) -> tuple[str, Rows]:
     try:
         file = pq.ParquetFile(path, page_checksum_verification=True)
-    except (pa.ArrowException, OSError) as error:
+    except UNREADABLE as error:
         raise Damaged(path, f"expected a Parquet file, found {' '.join(str(error).split())[:200]}") from None
 
     def rows() -> Rows:
         try:
             for batch in file.iter_batches(batch_size=1024):
                 yield from batch.to_pylist()
-        except (pa.ArrowException, OSError) as error:
+        except UNREADABLE as error:
             raise Damaged(path, f"expected Parquet pages, found {' '.join(str(error).split())[:200]}") from None
 
     return f"{path}: {count(file.metadata.num_rows, 'row')}", rows()

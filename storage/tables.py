@@ -17,6 +17,8 @@ LEVEL = 3  # of zstd
 LEVEL_SHORT_LIVED = 1
 LEVEL_RANDOM = 1  # what a higher level finds in random texts makes them larger, and takes a third longer to read
 _FORMAT_KEY = b"coletor.format"
+# What pyarrow raises where a file is damaged or cannot be read; UnicodeDecodeError for a name of a column.
+UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 
 class TableWriter:
@@ -111,7 +113,7 @@ def open_table(
         file = pq.ParquetFile(path, metadata=metadata, page_checksum_verification=not is_verified)
     except FileNotFoundError:
         raise Damaged(path, "expected a file, found none") from None
-    except (pa.ArrowException, OSError) as error:
+    except UNREADABLE as error:
         raise_if_refused(path, error)
         raise Damaged(path, f"expected a Parquet file, found {_one_line(error)}") from None
     found_schema = file.schema_arrow  # made anew at each use
@@ -141,7 +143,7 @@ def read_groups(
     try:
         table = file.read(columns=columns) if row_groups is None else file.read_row_groups(row_groups, columns=columns)
         return table.combine_chunks()
-    except (pa.ArrowException, OSError) as error:
+    except UNREADABLE as error:
         raise_if_refused(path, error)
         raise Damaged(path, f"expected Parquet pages, found {_one_line(error)}") from None
 
@@ -163,7 +165,7 @@ def read_some_columns(path: Path, schema: pa.Schema, columns: list[str]) -> pa.T
             return found.cast(pa.schema(wanted)).combine_chunks()
     except FileNotFoundError:
         raise
-    except (pa.ArrowException, OSError) as error:
+    except UNREADABLE as error:
         raise Damaged(path, f"expected a Parquet file with some of {columns}, found {_one_line(error)}") from None
 
 
