@@ -19,11 +19,11 @@ from unicodedata import is_normalized, normalize
 from contract.errors import BadInput
 from contract.rank_files import show_line
 from contract.url import Keys
+from contract.url_terms import COUNT_MAX
 
 FILE_MAX_BYTES = 1 << 20
 TERMS_MAX, WORDS_MAX, CHARACTERS_MAX = 1_000, 8, 100  # of a file, a term, a term
 TEXT_MAX_CHARACTERS = 10_000  # of a page, which is some 0.4 ms
-COUNT_MAX = 255
 WORD = re.compile("[0-9a-z\u00c0-\u1fff\u2080-\u2fff\u3040-\U0010ffff]+")  # of a folded text
 # More marks in a row than any language writes: to compose them takes time in the square of their number.
 MANY_MARKS = re.compile(r"[^\w\s]{31,}")

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from contract.terms import COUNT_MAX
 from contract.url_paths import view_bytes
 from storage.arrays import Array
 from storage.compiled import compiled
 
+COUNT_MAX = 255  # different terms that are counted in a text
 PLAIN_COUNTED = 1 << 10  # URLs that Python handles in the time of importing numba
 _PRIME, _BASIS = np.uint64(0x0000_0100_0000_01B3), np.uint64(0xCBF2_9CE4_8422_2325)  # FNV-1a
 _STIRRING = np.uint64(0x94D0_49BB_1331_11EB)  # splitmix64

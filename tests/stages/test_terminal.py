@@ -116,6 +116,7 @@ COMMANDS = {
         ([BAD, "--out", "fetched-too", *CONTACT], False),
     ],
     "fork": [(["--crawl", CRAWL, f"{CRAWL}-fork"], False), (["--crawl", BAD, "fork"], False)],
+    "graph": [(["build", "--crawl", BAD], False), ([EVIL], False)],
     "page": [
         (["--crawl", CRAWL, EVIL], False),
         (["--crawl", CRAWL, f"http://s1.test/{EVIL}"], None),
