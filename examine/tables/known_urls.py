@@ -5,6 +5,7 @@ asks for a new stream whenever it scans the view, so nothing is kept in memory a
 """
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -52,7 +53,7 @@ JOURNAL = pa.schema(
 )
 
 
-class Stream:
+class Stream(ABC):
     """Arrow batches that are made anew for each scan. `error` has what ended the last one, with its own type."""
 
     schema = pa.schema([])
@@ -71,8 +72,9 @@ class Stream:
             self.error = error
             raise
 
+    @abstractmethod
     def batches(self) -> Iterator[pa.RecordBatch]:
-        raise NotImplementedError
+        """The rows, from the first one, each time that it is called."""
 
 
 class KnownUrls(Stream):
