@@ -76,9 +76,12 @@ def test_at_most_255_terms_are_counted():
 
 def test_terms_of_urls():
     assert in_url(
-        "http://water.br/", "http://a.br/waters/underwater", "http://a.br/Drinking-WATER", "http://a.br/drinking%20water",
-        "http://a.br/drinking_water?water=water", "http://a.br/water/drinking", "http://a.br/x?q=%C3%81gua+pot%C3%A1vel",
-        "http://a.br/%D0%92%D0%BE%D0%B4%D0%B0", "http://a.br/%C3%A1gua%E2%80%94x", "http://a.br/water%", "http://a.br/%2",
+        "http://water.br/", "http://a.br/waters/underwater", "http://a.br/Drinking-WATER",
+        "http://a.br/drinking%20water",
+        "http://a.br/drinking_water?water=water", "http://a.br/water/drinking",
+        "http://a.br/x?q=%C3%81gua+pot%C3%A1vel",
+        "http://a.br/%D0%92%D0%BE%D0%B4%D0%B0", "http://a.br/%C3%A1gua%E2%80%94x", "http://a.br/water%",
+        "http://a.br/%2",
         "http://a.br/%41%57ater", "http://a.br/w%61ter%2Fc",
     ) == [1, 0, 2, 2, 2, 1, 2, 1, 1, 1, 0, 0, 2]  # fmt: skip
 
@@ -86,7 +89,8 @@ def test_terms_of_urls():
 def test_words_are_found_in_capitals_and_the_scheme_is_no_word():
     terms = "água\npotável\nстрока\nstraße\nstrasse\nhttp\n".encode()
     assert in_url(
-        "http://a.br/%C3%81GUA_POT%C3%81VEL", "http://a.br/Pot%C3%A1vel", "http://a.br/%D0%A1%D0%A2%D0%A0%D0%9E%D0%9A%D0%90",
+        "http://a.br/%C3%81GUA_POT%C3%81VEL", "http://a.br/Pot%C3%A1vel",
+        "http://a.br/%D0%A1%D0%A2%D0%A0%D0%9E%D0%9A%D0%90",
         "http://a.br/STRASSE", "http://a.br/STRA%C3%9FE", "http://a.br/stra%C3%9Fe/strasse", "http://a.br/?http:",
         terms=terms,
     ) == [2, 1, 1, 1, 1, 2, 1]  # fmt: skip
