@@ -6,6 +6,8 @@ checksum of the array: its own copy, which no later change of the text reaches.
 
     https://www.ufmg.br/ensino 0.00031
     https://www.ufmg.br 0.0042
+
+bin/graph rank names the crawl of its graph in such a line (`crawl_line`).
 """
 
 import io
@@ -25,7 +27,18 @@ RANKS = np.dtype([("key", "<u8"), ("rank", "<f4")])
 LARGEST = float(np.finfo(np.float32).max)
 LINE_SHOWN_MAX = 100
 COPY_BEGINS = b"\x93NUMPY"
+CRAWL_BEGINS = b"# crawl "
 _READ = np.dtype([("key", "<u8"), ("rank", "<f8"), ("line", "<i8")])
+
+
+def crawl_line(crawl_id: str) -> bytes:
+    """The line of a file of ranks that says of which crawl they are."""
+    return CRAWL_BEGINS + crawl_id.encode() + b"\n"
+
+
+def crawl_of(line: bytes) -> str | None:
+    """The crawl that a line names; none where it is another line."""
+    return line.removeprefix(CRAWL_BEGINS).decode("utf-8", "replace").strip() if line.startswith(CRAWL_BEGINS) else None
 
 
 def convert(path: Path, text: bytes, keys: Keys) -> bytes:

@@ -24,6 +24,7 @@ def find_problems(status: dict, stages: list[dict]) -> list[dict]:
         "stage": of_deaths(status, stages),
         HELD: of_held(status),
         DAMAGE: of_damage(status),
+        "ranks": of_ranks(status),
         "disk": of_disk(status),
         "note": notes,
     }
@@ -38,7 +39,7 @@ def of_run(status: dict) -> Iterator[dict]:
         silent_s = (status["now_ms"] - live["written_at_ms"]) / 1000
         if silent_s > SILENT_S:
             yield {
-                "what": f"the run of process {live['process_id']} is silent since {duration(silent_s)}",
+                "what": f"the run of process {live['process_id']} has been silent for {duration(silent_s)}",
                 "do": "look whether it is stopped (ps), or waits for a slow disk",
             }
     elif live["ended_at_ms"] is None and not status["running"]:
@@ -103,6 +104,17 @@ def of_damage(status: dict) -> Iterator[dict]:
         yield {
             "what": f"{names.cycle(cycle)}/{names.FETCHER}/{names.MANIFEST} cannot be read: its pages are not counted",
             "do": "put it back from a copy; the crawl goes on without it",
+        }
+
+
+def of_ranks(status: dict) -> Iterator[dict]:
+    """A file of ranks that fits no URL orders nothing, and no stage would fail of it."""
+    if status["ranked"] == 0 and status["known"]:
+        yield {
+            "what": f"[scheduler] ranks_file has no rank of any of the {count(status['known'], 'known URL')}: "
+            f"the policy {status['policy']} orders nothing by it",
+            "do": "name a file with ranks of these URLs or their servers in pipeline.toml of the crawl: "
+            "docs/ordering.md says how to make one",
         }
 
 

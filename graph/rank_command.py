@@ -10,8 +10,9 @@
   harmonic      the sum of 1 / distance over all that lead there; of servers and domains. Above 100,000 of them it is
                 estimated by HyperBall; the file says how far off its counts are
 
-FILE gets a line per page: its URL, a blank, its rank. [scheduler] ranks_file takes that of pages and of servers. Ranks
-of pagerank, authorities and hubs have the sum 1. Without a graph, make one first: bin/graph build.
+FILE gets a line per page: its URL, a blank, its rank. Its first lines begin with # and name the graph and the crawl.
+[scheduler] ranks_file takes ranks of pages and of servers. Ranks of pagerank, authorities and hubs have the sum 1.
+Without a graph, make one first: bin/graph build.
 
 Example: bin/graph rank --crawl demo/crawl --out /tmp/ranks.txt
 """
@@ -24,6 +25,7 @@ import numpy as np
 from contract.command import at_least, make_parser
 from contract.errors import BadInput, Usage
 from contract.lines import say
+from contract.rank_files import crawl_line
 from contract.units import count
 from graph.base_set import base_of, induce
 from graph.folder import LEVELS, PAGES, SERVERS, Level, add_graph_option, choose_graph
@@ -68,7 +70,7 @@ def main(words: list[str]) -> None:
     about = f"# {arguments.by} of {level.name}{remark}, of the graph {graph.manifest['made_of']}\n"
     if graph.is_partial:
         about += f"# PARTIAL: without cycle {', '.join(graph.manifest['missing'])}\n"
-    write_ranks(arguments.out, level, nodes, ranks, about)
+    write_ranks(arguments.out, level, nodes, ranks, about.encode() + crawl_line(graph.manifest["crawl_id"]))
     say(f"{arguments.out}: {arguments.by} of {count(len(ranks), level.name[:-1])}{remark}")
 
 
@@ -117,10 +119,10 @@ def read_nodes(level: Level, path: Path) -> Rows:
     return np.unique(found)
 
 
-def write_ranks(path: Path, level: Level, nodes: Rows | None, ranks: Values, about: str) -> None:
+def write_ranks(path: Path, level: Level, nodes: Rows | None, ranks: Values, about: bytes) -> None:
     end = "/" if level.name == SERVERS else ""
     with putting(path) as file:
-        file.write(about.encode())
+        file.write(about)
         first = 0
         for texts in level.texts.pieces() if nodes is None else [level.texts.read(nodes)]:
             values = ranks[first : first + len(texts)].tolist()

@@ -27,7 +27,7 @@ from contract.rank_files import LARGEST, convert
 
 ORACLE_KEY = "scheduler.oracle_file"
 LARGEST_UNITS = 2.0**32
-PARENT, DRAWN, ORACLE = "parent", "drawn", "oracle"  # the rule "zero" needs no step
+PARENT, ZERO, DRAWN, ORACLE = "parent", "zero", "drawn", "oracle"
 
 
 def look_up(urls: Urls) -> Column:
@@ -50,6 +50,11 @@ def identify(config: Config, files: Mapping[str, Path]) -> str:
     settings = config.scheduler
     more = {DRAWN: str(settings.seed), ORACLE: files[ORACLE_KEY].name if ORACLE_KEY in files else ""}
     return " ".join((files[FILE_KEY].name, settings.unknown_rank, more.get(settings.unknown_rank, "")))
+
+
+def tells_unknown(config: Config) -> bool:
+    """Whether the feature tells URLs that the file knows from others; the other rules give those a rank as well."""
+    return config.scheduler.unknown_rank in (PARENT, ZERO)
 
 
 def inherits(of: Candidates) -> bool:
@@ -80,7 +85,7 @@ def check(config: Config) -> str:
     return ""
 
 
-PAST_RANK = Feature("past_rank", "u4", look_up, identify)
+PAST_RANK = Feature("past_rank", "u4", look_up, identify, is_rank=tells_unknown)
 POLICY = Policy(
     score,
     columns=("inherited",),

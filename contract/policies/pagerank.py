@@ -49,6 +49,6 @@ def check(config: Config) -> str:
     return "" if config.scheduler.ranks_file else f"{FILE_KEY}: expected a file of ranks for the policy pagerank"
 
 
-RANK = Feature("rank", "u4", look_up, identify)
+RANK = Feature("rank", "u4", look_up, identify, is_rank=lambda config: True)
 RANKS_FILE = PolicyFile(FILE_KEY, convert)
 POLICY = Policy(lambda of: of.rows["rank"], features=(RANK,), check=check, files=(RANKS_FILE,))

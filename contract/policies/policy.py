@@ -47,6 +47,8 @@ class Feature:
     dtype: str
     compute: Callable[[Urls], npt.NDArray[Any]]
     identity: Callable[[Config, Mapping[str, Path]], str] = lambda config, files: ""
+    # Whether values above 0 mean that the file of ranks has the URL or its server: then bin/status says of how many.
+    is_rank: Callable[[Config], bool] = lambda config: False
 
 
 class Candidates:

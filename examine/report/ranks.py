@@ -2,6 +2,7 @@
 
 import heapq
 import math
+import shlex
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,12 +12,14 @@ from contract.crawl_folder import CrawlFolder
 from contract.errors import BadInput
 from contract.generation import BLOCK_SERVERS, SERVERS_FILE
 from contract.log_summary import read_log
+from contract.rank_files import crawl_of
 from contract.terminal import make_plain
 from contract.url import NotCanonical, canonicalise, server_of
 from examine.report.known import TOP
 from storage.tables import column, read_table
 
 LINE_MAX_BYTES = 1 << 16
+IDENTITY_MAX = 60  # characters of what a file says that it is of
 
 
 @dataclass
@@ -32,11 +35,12 @@ class Ranks:
 
 
 def read_ranks(path: Path, crawl: CrawlFolder) -> Ranks:
-    """BadInput where a line is none of ranks, or where the best ones are of no server that this crawl knows."""
+    """BadInput where a line is none of ranks, names another crawl, or where no server of the best ones is known."""
     ranks, best = Ranks(), []
     with open(path, "rb") as file:
         for number, line in enumerate(iter(lambda: file.readline(LINE_MAX_BYTES), b""), 1):
             if not line.strip() or line.startswith(b"#"):
+                expect_own(path, crawl_of(line), crawl)
                 continue
             name, rank = parse(path, number, line)
             if rank:
@@ -51,10 +55,21 @@ def read_ranks(path: Path, crawl: CrawlFolder) -> Ranks:
     if found and not any_known([name for _, name in found], crawl):
         raise BadInput(
             f"{path}: expected ranks of this crawl's URLs or servers, found none of its {len(found)} best in "
-            f"{crawl.path}: name a file that bin/graph rank made of this crawl"
+            f"{crawl.path}; {advise(crawl)}"
         )
     ranks.best = [(make_plain(name), rank) for rank, name in found]
     return ranks
+
+
+def expect_own(path: Path, crawl_id: str | None, crawl: CrawlFolder) -> None:
+    if crawl_id not in (None, crawl.crawl_id):
+        found = f"those of crawl {make_plain(crawl_id)[:IDENTITY_MAX]}"
+        raise BadInput(f"{path}: expected ranks of crawl {crawl.crawl_id}, found {found}; {advise(crawl)}")
+
+
+def advise(crawl: CrawlFolder) -> str:
+    folder = shlex.quote(str(crawl.path))
+    return f"make ranks of this crawl: bin/graph build --crawl {folder}, bin/graph rank --crawl {folder} --out FILE"
 
 
 def parse(path: Path, number: int, line: bytes) -> tuple[str, float]:

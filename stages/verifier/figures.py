@@ -9,7 +9,7 @@ import pyarrow as pa
 from contract import revisits
 from contract.accumulators import ACCUMULATORS
 from contract.config import Config
-from contract.policies import rules
+from contract.policies import policy_of, rules
 from contract.revisits import NEVER_MS, Pages
 from contract.tables import COLLECTED_STATE, PRESCHEDULED, STATES, WAITING
 from storage.tables import column, only_chunk
@@ -62,6 +62,8 @@ class RowFigures:
     def __init__(self, config: Config) -> None:
         self._config = config.revisit
         self._sums = {one.name: 0 for one in ACCUMULATORS if not one.is_largest}  # a largest value has none
+        self._ranks = [feature.name for feature in policy_of(config).features if feature.is_rank(config)]
+        self._ranked = 0
         self._linked_on = np.zeros(DAYS_END, np.int64)  # rows that may be forgotten, by the day of their last link
         self._rows = 0
 
@@ -69,13 +71,16 @@ class RowFigures:
         self._rows += len(rows["key"])
         for name in self._sums:
             self._sums[name] += int(rows[name].sum(dtype=np.uint64))
+        if self._ranks:
+            self._ranked += int(np.count_nonzero(np.any([rows[name] > 0 for name in self._ranks], axis=0)))
         if self._config.forget_after_days:
             days = rows["linked_day"][revisits.forgettable(rows["linked_day"], rows["depth"])]
             self._linked_on += np.bincount(days, minlength=DAYS_END)
 
     def figures(self) -> dict[str, int | None]:
         due_ms = revisits.forget_due_ms(self._config, self._linked_on, self._rows)
-        return {**{f"{name}_sum": total for name, total in self._sums.items()}, "forget_due_ms": due_ms}
+        ranked = {"ranked": self._ranked} if self._ranks else {}
+        return {**{f"{name}_sum": total for name, total in self._sums.items()}, "forget_due_ms": due_ms, **ranked}
 
 
 def count_failures(servers: pa.Table) -> list[dict]:

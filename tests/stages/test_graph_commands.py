@@ -9,7 +9,7 @@ import networkx
 import numpy as np
 import pytest
 
-from contract.rank_files import make_ranks
+from contract.rank_files import crawl_of, make_ranks
 from contract.url import server_of
 from graph.build import build
 from graph.filters import Filters
@@ -60,6 +60,7 @@ def test_ranks_of_pages_are_read_by_the_scheduler(crawl, graph, tmp_path):
     out = tmp_path / "ranks.txt"
     done = bin_graph(crawl, "rank", "--out", str(out))
     assert done.returncode == 0, done.stderr
+    assert crawl_of(out.read_bytes().splitlines()[1]) == crawl.crawl.crawl_id
     expected = networkx.pagerank(as_networkx(graph, "pages"), weight=None, tol=1e-12, max_iter=1_000)
     assert ranks_in(out) == pytest.approx(expected, abs=1e-8)
     taken = make_ranks(out, out.read_bytes(), crawl.crawl.keys())

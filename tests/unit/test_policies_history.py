@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from contract.accumulators import ACCUMULATORS
 from contract.config import Config, Scheduler
 from contract.config_check import from_tables
 from contract.errors import BadConfiguration
@@ -13,6 +14,7 @@ from contract.policies import describe, policy_of
 from contract.policies.history import FILE_KEY, LARGEST_UNITS, ORACLE_KEY
 from contract.policies.policy import largest_first
 from contract.rank_files import make_ranks
+from stages.verifier.figures import RowFigures
 from tests.unit.test_policies import KEYS, candidates, feature, order_of, urls_of
 
 RANKS = b"http://a.br/ 4\nhttp://a.br/half 2\nhttp://a.br/none 0\nhttp://b.br 1\n"
@@ -112,3 +114,13 @@ def test_impossible_settings_are_named(settings, expected):
     with pytest.raises(BadConfiguration, match=expected.replace(".", r"\.")) as caught:
         from_tables({"scheduler": {"policy": "history", **settings}}, "test")
     assert caught.value.exit_code == 78
+
+
+def test_a_generation_counts_the_urls_that_the_file_knows():
+    rows = {one.name: np.zeros(3, np.uint64) for one in ACCUMULATORS} | {"key": np.arange(3)}
+    rows["past_rank"] = np.array([0, 7, 9], np.uint32)
+    for rule, ranked in (("parent", 2), ("zero", 2), ("drawn", None), ("oracle", None)):
+        figures = RowFigures(config_of(rule))
+        figures.take(rows)
+        figures.take(rows)
+        assert figures.figures().get("ranked") == (ranked and 2 * ranked)
