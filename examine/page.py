@@ -16,7 +16,6 @@ Exit 65 if no answer of the URL is stored; the message says what bin/why would. 
 Example: bin/page --crawl demo/crawl http://s1.test:8080/ --text     (the demonstration prints its port)
 """
 
-import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -34,18 +33,23 @@ from contract.log import replay
 from contract.plan import newest_plan
 from contract.seeds import parse_lines
 from contract.tables import METADATA
-from contract.trouble import ATTRIBUTES, NESTING, TOO_LONG, TRUNCATED, explain
+from contract.trouble import DIED, MEMORY, TOO_LONG, TRUNCATED, explain
 from contract.units import count, moment, size
 from contract.warc import PageReader, Record, parse_response
 from examine import url_history, why
-from examine.page_text import decode, is_textual, text_of
+from examine.page_text import HTML, decode, is_textual
 from examine.tables.layout import add_forms, print_rows
+from examine.text_reader import MEMORY_MAX_BYTES, PAGE_MAX_S, PageText, TextReader, read_whole_text
 from examine.url_history import Subject
 from storage.errors import Damaged
 
 NAME = "page"
 BODY_MAX_BYTES = 256 << 20
 CONTROL = frozenset(range(32)) - set(b"\t\n\f\r\x1b")  # bytes that text does not have
+WHY_NO_TEXT = {
+    DIED: "it takes more than {page_max_s} s of processor time, or crashes its reader",
+    MEMORY: f"it takes more than {size(MEMORY_MAX_BYTES)} of memory",
+}
 LISTED = ("visit", "fetched", "status", "type", "bytes", "brought", "cycle", "file", "offset")
 
 
@@ -167,15 +171,25 @@ def read_body(record: Record, row: dict) -> bytes:
     return decoded.content
 
 
-def write_text(body: bytes, row: dict) -> None:
-    if not {NESTING, ATTRIBUTES}.isdisjoint(row["trouble"].split()):  # it may take hours
-        raise BadInput(f"{row['url']}: its tags are too many or too deep to be read as text; leave out --text")
-    handler = signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python would wait for the reader to end
-    text = text_of(body, row["type"], row["charset"])
-    signal.signal(signal.SIGINT, handler)
-    if text is None:
+def write_text(body: bytes, row: dict, page_max_s: int = PAGE_MAX_S) -> None:
+    if row["type"] not in HTML and not is_textual(row["type"]):
         raise BadInput(f"{row['url']}: a body of type {row['type'] or 'unknown'} has no text here; leave out --text")
+    text = decode(body, row["charset"])
+    if row["type"] in HTML:
+        found = read_html(text, page_max_s)
+        if found.text is None:
+            why = WHY_NO_TEXT.get(found.trouble, "its reader fails on it").format(page_max_s=page_max_s)
+            raise BadInput(f"{row['url']}: its text cannot be read: {why}; leave out --text")
+        text = found.text
     sys.stdout.write(text.rstrip("\n") + "\n")
+
+
+def read_html(html: str, page_max_s: int) -> PageText:
+    reader = TextReader(1, page_max_s, read_whole_text)
+    try:
+        return next(reader.read_each([(None, html)]))[1]
+    finally:
+        reader.close()
 
 
 def write_body(body: bytes, row: dict) -> None:

@@ -31,11 +31,10 @@ def decode(content: bytes, charset: str) -> str:
         return content.decode("utf-8", "replace")
 
 
-def text_of(content: bytes, media_type: str, charset: str) -> str | None:
-    """The text of a decoded body; none where its type has no text that can be read here."""
-    if media_type in HTML:
-        return extract_plain_text(decode(content, charset))
-    return decode(content, charset) if is_textual(media_type) else None
+def whole_text_of(html: str) -> str:
+    """What a reader sees of an HTML page, without tags. Nested elements can make it slow."""
+    text: str = extract_plain_text(html)
+    return text
 
 
 def main_text_of(html: str) -> str:

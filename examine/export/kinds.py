@@ -16,9 +16,9 @@ from examine.export import cdxj, page_rows, wacz, warc_files
 from examine.export.filters import Filters
 from examine.export.folder import ARCHIVE, WRITTEN, ExportFolder, Problems, Progress
 from examine.export.known_urls import write_urls
-from examine.export.main_text import TextReader
 from examine.export.row_files import JSON_LINES, PARQUET, TEXT
 from examine.export.selection import Selection, committed_cycles
+from examine.text_reader import TextReader
 from storage.errors import Damaged
 from storage.publish import sync_file
 from storage.tables import column

@@ -16,9 +16,9 @@ from contract.body import decode_body
 from contract.trouble import UNDECODED
 from contract.warc import PageReader, parse_response
 from examine.export.folder import Problems
-from examine.export.main_text import PageText, TextReader
 from examine.export.row_files import writing_rows
 from examine.page_text import HTML, decode
+from examine.text_reader import PageText, TextReader
 
 COLUMNS = ("url", "file", "offset", "fetched_at_ms", "status", "type", "charset", "title", "language", "revisit")
 SCHEMA = pa.schema(

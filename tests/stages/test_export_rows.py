@@ -10,9 +10,9 @@ from contract import names
 from contract.trouble import UNDECODED
 from contract.warc import PageReader, format_date, format_second, parse_response
 from examine.export.filters import Filters
-from examine.export.main_text import DIED, TextReader
 from examine.export.page_rows import read_html
 from examine.export.selection import Selection
+from examine.text_reader import DIED, TextReader
 from tests.export_lab import CYCLES, DAY_MS, GOLDEN, LAST_DAY, MOMENT_S, S1, VISITS, day, export
 
 

@@ -10,10 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from contract import names
+from contract.errors import BadInput
 from contract.tables import METADATA
 from contract.warc import HTTP_RESPONSE, encode_record
 from examine import page
-from examine.page_text import decode, detect_language, is_textual, text_of
+from examine.page_text import decode, detect_language, is_textual, whole_text_of
 from storage.frames import Zstd
 from storage.tables import write_table
 from tests.at_terminal import run_at_terminal
@@ -118,13 +119,10 @@ def test_a_table_that_points_elsewhere_or_is_missing_is_named(show, changed):
     assert code == 0 and "1 table missing" in said and b"visit" in out
 
 
-def test_a_page_of_deep_elements_is_not_read_as_text(show, changed):
-    """It would take hours; the extractor has found that out."""
-    crawl, change = changed
-    change(url_of("/changed"), trouble="broken nesting")
-    code, out, said = show(url_of("/changed"), "--text", crawl=crawl)
-    assert code == 65 and "too deep to be read as text" in said and not out
-    assert show(url_of("/changed"), crawl=crawl)[0] == 0
+def test_the_time_for_the_text_of_a_page_is_bounded():
+    row = {"url": "http://a.test/", "type": "text/html", "charset": "utf-8"}
+    with pytest.raises(BadInput, match="takes more than 0 s of processor time, or crashes its reader; leave out"):
+        page.write_text(b"<div>" * 200_000 + b"text", row, page_max_s=0)
 
 
 def test_a_terminal_gets_text_and_no_binary_data(changed):
@@ -143,8 +141,8 @@ def test_a_terminal_gets_text_and_no_binary_data(changed):
 
 
 def test_text_of_types_and_charsets():
-    assert text_of("<p>um <b>dois</b><script>x</script>".encode("utf-16"), "text/html", "utf-16") == "um dois"
-    assert text_of(b"a<b", "text/plain", "") == "a<b" and text_of(b"%PDF", "application/pdf", "") is None
+    assert whole_text_of("<p>um <b>dois</b><script>x</script>") == "um dois"
+    assert decode("a<b".encode("utf-16"), "utf-16") == "a<b" and not is_textual("application/pdf")
     assert decode(b"p\xe3o", "windows-1252") == "pão" and decode(b"p\xe3o", "no-such") == "p\ufffdo"
     assert decode("ไทย".encode("cp874"), "windows-874") == "ไทย"
     assert decode("שלום".encode("iso8859-8"), "iso-8859-8-i") == "שלום"

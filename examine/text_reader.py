@@ -1,6 +1,6 @@
-"""The title, main text and language of HTML pages, each read in a process that a hostile page may hang or crash.
+"""The text of HTML pages, main or whole, each read in a process that a hostile page may hang or crash.
 
-Nested elements can make the reader of the main text take a time that grows with the square of their number. So each
+Nested elements can make a reader take a time that grows with the square of their number. So each
 page gets a bound of processor time, after which the kernel ends the process; the page then has no text, and a word says
 why.
 """
@@ -10,16 +10,16 @@ import os
 import resource
 import signal
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection
 from typing import NamedTuple, TypeVar
 
-from examine.page_text import detect_language, main_text_of
+from contract.trouble import DIED, MEMORY, UNREADABLE
+from examine.page_text import detect_language, main_text_of, whole_text_of
 
 PAGE_MAX_S = 10  # of processor time
 MEMORY_MAX_BYTES = 2 << 30  # of a process's address space
 LANGUAGE_MIN_CHARACTERS = 40  # a shorter text says too little
-DIED, MEMORY, UNREADABLE = "died", "memory", "unreadable"  # words of contract/trouble.py where it has them
 Tag = TypeVar("Tag")
 
 
@@ -29,11 +29,24 @@ class PageText(NamedTuple):
     trouble: str  # why there is no text
 
 
+def read_main_text(html: str) -> PageText:
+    text = main_text_of(html)
+    language = detect_language(text) if len(text) >= LANGUAGE_MIN_CHARACTERS else None
+    return PageText(text, language or "", "")
+
+
+def read_whole_text(html: str) -> PageText:
+    return PageText(whole_text_of(html), "", "")
+
+
+Read = Callable[[str], PageText]
+
+
 class TextReader:
     """Some processes, each of which reads one page at a time; results come in the order of the pages."""
 
-    def __init__(self, processes: int = 0, page_max_s: int = PAGE_MAX_S):
-        self._page_max_s = page_max_s
+    def __init__(self, processes: int = 0, page_max_s: int = PAGE_MAX_S, read: Read = read_main_text):
+        self._page_max_s, self._read = page_max_s, read
         self._free = [self._start() for _ in range(processes or len(os.sched_getaffinity(0)))]
 
     def read_each(self, pages: Iterable[tuple[Tag, str | None]]) -> Iterator[tuple[Tag, PageText]]:
@@ -65,14 +78,14 @@ class TextReader:
         return tag, found or PageText(None, "", DIED)
 
     def _start(self) -> "Child":
-        return Child(self._page_max_s)
+        return Child(self._page_max_s, self._read)
 
 
 class Child:
-    def __init__(self, page_max_s: int):
+    def __init__(self, page_max_s: int, read: Read):
         context = multiprocessing.get_context("spawn")  # a fork would take locks of other threads along
         self._pipe, far = context.Pipe()
-        self._process = context.Process(target=serve, args=(far, page_max_s), daemon=True)
+        self._process = context.Process(target=serve, args=(far, page_max_s, read), daemon=True)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # Ctrl-C is for the one that started it
         self._process.start()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -97,7 +110,7 @@ class Child:
         self._process.join()
 
 
-def serve(pipe: Connection, page_max_s: int) -> None:
+def serve(pipe: Connection, page_max_s: int, read: Read) -> None:
     """Reads pages until the pipe ends, as it does when the other process dies."""
     lower_limit(resource.RLIMIT_CORE, 0)
     lower_limit(resource.RLIMIT_AS, MEMORY_MAX_BYTES)
@@ -109,7 +122,7 @@ def serve(pipe: Connection, page_max_s: int) -> None:
         used = resource.getrusage(resource.RUSAGE_SELF)
         lower_limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + 1 + page_max_s)
         try:
-            page = read_text(html)
+            page = read(html)
         except MemoryError:
             page = PageText(None, "", MEMORY)
         except Exception:  # whatever the library raises, the next page must be read
@@ -124,9 +137,3 @@ def lower_limit(kind: int, most: int) -> None:
     """Where the machine allows less already, that stays."""
     _, hard = resource.getrlimit(kind)
     resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
-
-
-def read_text(html: str) -> PageText:
-    text = main_text_of(html)
-    language = detect_language(text) if len(text) >= LANGUAGE_MIN_CHARACTERS else None
-    return PageText(text, language or "", "")
