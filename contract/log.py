@@ -12,7 +12,7 @@ import errno
 import os
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from contract import names
 from contract.closed_cycles import ClosedCycles
 from contract.totals import Totals
+from contract.units import count
 from storage.errors import Damaged
 from storage.publish import FORMAT, encode_json, put_if_absent, read_json, sync_folder
 
@@ -280,6 +281,15 @@ def decode_entry(value: dict[str, Any]) -> Entry:
     if any(number is not None and not 0 <= number < names.NUMBER_END for number in numbers):
         raise ValueError("a number out of range")
     return entry
+
+
+def describe_commits(commits: int, kinds: Mapping[str, int]) -> str:
+    """`34 commits (25 crawl, 6 absorb, 1 seed, 2 grow)`: the same words wherever commits are counted."""
+    return count(commits, "commit") + (f" ({list_kinds(kinds)})" if kinds else "")
+
+
+def list_kinds(kinds: Mapping[str, int]) -> str:
+    return ", ".join(f"{kinds[kind]:,} {kind}" for kind in KINDS if kinds.get(kind))
 
 
 def read_kind(word: object) -> str:

@@ -49,7 +49,14 @@ FIGURES = (
     "domains",
     "states",
 )
-MORE_FIGURES = ("visits", "changes", "revisitable", "revisit_due_ms", "domains_closed")  # where a manifest has them
+MORE_FIGURES = (
+    "visits",
+    "changes",
+    "revisitable",
+    "revisit_due_ms",
+    "domains_closed",
+    "ranked",
+)  # where a manifest has them
 
 
 def describe(crawl: CrawlFolder, now_ms: int) -> dict:
@@ -63,12 +70,16 @@ def describe(crawl: CrawlFolder, now_ms: int) -> dict:
     work = list_work(tail, live)
     due_ms = min((block["earliest_due_ms"] or 0 for block in status["by_block"] if block.get("waiting")), default=None)
     rates = measure_rates(work, tail.since_ms, live, now_ms)
+    ended_ms = None if status["running"] else max((one.end_ms for one in work), default=None)
     estimate = estimate_end(status["waiting"], rates, is_running=status["running"], due_ms=due_ms, now_ms=now_ms)
     fresh = new_cycles(log, tail)
     status |= {
         "now_ms": now_ms,
         "live": None if live is None else asdict(live),
         "rates": rates,
+        # Where no run is at work: when the last stage ended, and the rates until then.
+        "work_ended_at_ms": ended_ms,
+        "rates_at_end": None if ended_ms is None else measure_rates(work, tail.since_ms, None, ended_ms),
         "journal_since_ms": tail.since_ms,
         "stages": share_busy_time(work, now_ms),
         "errors": join_errors(
@@ -76,7 +87,7 @@ def describe(crawl: CrawlFolder, now_ms: int) -> dict:
         ),
         "disk": describe_disk(crawl.path, fresh, rates["day"], is_running=status["running"]),
         "due_ms": due_ms,
-        "estimate": asdict(estimate),
+        "estimate": {**asdict(estimate), "text": estimate.text},
         "notes": [*([note] if note else []), *tail.notes],
     }
     return {**status, "problems": find_problems(status, tail.stages)}
@@ -139,7 +150,7 @@ def describe_policy(crawl: Path, blocks: list[dict]) -> dict:
         "policy": None,
         "revisit_policy": None,
         "unprepared": None,  # blocks that get a turn first, which computes what the policy needs
-        **{name: add_known(blocks, name) for name in ("visits", "changes", "revisitable", "domains_closed")},
+        **{name: add_known(blocks, name) for name in ("visits", "changes", "revisitable", "domains_closed", "ranked")},
         "domains": sum(block.get("domains", 0) for block in blocks),
         "revisit_due_ms": min(due, default=None),
     }

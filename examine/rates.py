@@ -6,7 +6,7 @@ that begins or ends in the middle of an attempt gets its share of them.
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from contract import names
@@ -17,6 +17,12 @@ from examine.run_files import Live
 WINDOWS_S = {"minute": 60, "hour": 3_600, "day": 86_400}
 ESTIMATE_LEAST_S = 60  # a rate over a shorter time is no base for an estimate
 ESTIMATE_WINDOWS = ("hour", "day")
+NOTHING_WAITS = "nothing is waiting"
+NO_RUN = "no estimate: no run is at work, {urls} {wait}"
+DUE_LATER = "no estimate: all that waits is due later, the first at {moment}"
+AT_THIS_PACE = "about {time} for the {urls} that {wait}, at {rate} pages/s over {over}; new URLs make it longer"
+TOO_SHORT = "no estimate: the journal covers less than a minute"
+NO_PAGE = "no estimate: no page came in the time that the journal covers"
 Interval = tuple[int, int]  # begin and end, ms
 
 
@@ -39,10 +45,15 @@ class Work(NamedTuple):
 
 @dataclass(frozen=True)
 class Estimate:
-    """When nothing will wait any more; `seconds` is none where there is no estimate, and `text` says why."""
+    """When nothing will wait any more; `seconds` is none where there is no estimate, and the words say why."""
 
     seconds: float | None
-    text: str
+    form: str  # the sentence, with the names of values; a report has its translation
+    values: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        return self.form.format(**self.values)
 
 
 def list_work(tail: Tail, live: Live | None) -> list[Work]:
@@ -113,25 +124,20 @@ def estimate_end(
 ) -> Estimate:
     """`due_ms` is the moment at which the first of what waits is due; none where nothing waits."""
     if not waiting:
-        return Estimate(0.0, "nothing is waiting")
-    verb = "waits" if waiting == 1 else "wait"
+        return Estimate(0.0, NOTHING_WAITS)
+    urls = {"urls": count(waiting, "URL"), "wait": "waits" if waiting == 1 else "wait"}
     if not is_running:
-        return Estimate(None, f"no estimate: no run is at work, {count(waiting, 'URL')} {verb}")
+        return Estimate(None, NO_RUN, urls)
     if due_ms is not None and due_ms > now_ms:
-        return Estimate(None, f"no estimate: all that waits is due later, the first at {moment(due_ms)}")
+        return Estimate(None, DUE_LATER, {"moment": moment(due_ms)})
     for name in ESTIMATE_WINDOWS:
         rate = rates[name]
         if rate["covers_s"] >= ESTIMATE_LEAST_S and rate["pages_per_s"]:
             seconds = waiting / rate["pages_per_s"]
-            over = f"the last {name}" if rate["covers_s"] >= WINDOWS_S[name] else f"{duration(rate['covers_s'])}"
-            return Estimate(
-                seconds,
-                f"about {duration(max(10, seconds))} for the {count(waiting, 'URL')} that {verb}, "
-                f"at {format_rate(rate['pages_per_s'])} pages/s over {over}; new URLs make it longer",
-            )
-    if rates["hour"]["covers_s"] < ESTIMATE_LEAST_S:
-        return Estimate(None, "no estimate: the journal covers less than a minute")
-    return Estimate(None, "no estimate: no page came in the time that the journal covers")
+            over = f"the last {name}" if rate["covers_s"] >= WINDOWS_S[name] else duration(rate["covers_s"])
+            pace = {"rate": format_rate(rate["pages_per_s"]), "over": over}
+            return Estimate(seconds, AT_THIS_PACE, {"time": duration(max(10, seconds)), **urls, **pace})
+    return Estimate(None, TOO_SHORT if rates["hour"]["covers_s"] < ESTIMATE_LEAST_S else NO_PAGE)
 
 
 def format_rate(per_s: float) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from contract import names
+from contract.log import describe_commits
 from contract.terminal import make_plain
 from contract.units import count, duration, moment, size
 from examine.problems import DAMAGE, HELD, describe_death
@@ -44,11 +45,9 @@ def labelled(label: str, text: str) -> str:
 
 
 def describe_crawl(status: dict) -> Iterator[str]:
-    kinds = ", ".join(f"{number:,} {kind}" for kind, number in status["entries"].items())
     yield (
         f"{status['crawl']}: {'running now' if status['running'] else 'not running'}; "
-        f"began {moment(status['began_at_ms'])}, {count(status['commits'], 'commit')}"
-        + (f" ({kinds})" if kinds else "")
+        f"began {moment(status['began_at_ms'])}, {describe_commits(status['commits'], status['entries'])}"
     )
 
 
@@ -56,13 +55,13 @@ def describe_now(status: dict) -> Iterator[str]:
     """What each cycle in flight is doing; without a live run, what the open cycles have done."""
     live = status["live"]
     if live and live["is_alive"]:
-        since = duration(max(0, status["now_ms"] - live["began_at_ms"]) // 1000)
+        worked = duration(max(0, status["now_ms"] - live["began_at_ms"]) // 1000)
         cycles = live["cycles"]
         doing = f"{count(len(cycles), 'cycle')} in flight" if cycles else "no cycle in flight"
         if live["sleeps_until_ms"] is not None and not cycles:
             until = moment(live["sleeps_until_ms"]) if live["sleeps_until_ms"] else "seeds arrive"
             doing = f"nothing is due until {until}"
-        yield labelled("now", f"bin/{live['command']} since {since}: {doing}")
+        yield labelled("now", f"bin/{live['command']} for {worked}: {doing}")
         for cycle in cycles[:CYCLES_SHOWN]:
             yield labelled("", f"cycle {cycle['cycle']}  block {cycle['block']}/{cycle['blocks']}  {cycle['text']}")
         if len(cycles) > CYCLES_SHOWN:
@@ -100,8 +99,10 @@ def describe_fetched(status: dict) -> Iterator[str]:
 
 
 def describe_rates(status: dict) -> str:
+    """While a run is at work its rates now, else those until its last stage ended."""
     parts = []
-    rates = status["rates"]
+    rates = status["rates_at_end"] or status["rates"]
+    end = f"; the last stage ended at {moment(status['work_ended_at_ms'])}" if status["rates_at_end"] else ""
     counted_s, known_s = rates["minute"]["covers_s"], rates["hour"]["covers_s"]  # by the run, and by the journal
     knows_more = counted_s > known_s + SLACK_S  # the run: somebody deleted the journal
     for name, length_s in WINDOWS_S.items():
@@ -115,8 +116,8 @@ def describe_rates(status: dict) -> str:
         parts.append(f"{format_rate(rate['pages_per_s'])} pages/s, {size(rate['bytes_per_s'])}/s over {over}")
         if not is_whole and name != "minute":  # longer windows know no more
             is_young = status["journal_since_ms"] - status["began_at_ms"] < SLACK_S * 1000
-            return "; ".join(parts) + (", since the crawl began" if is_young else ", since the journal begins")
-    return "; ".join(parts) or "not known: there is no journal"
+            return "; ".join(parts) + (", since the crawl began" if is_young else ", since the journal begins") + end
+    return "; ".join(parts) + end if parts else "not known: there is no journal"
 
 
 def describe_known(status: dict) -> Iterator[str]:
@@ -138,6 +139,10 @@ def describe_policy(status: dict) -> Iterator[str]:
     if status["unprepared"]:
         unprepared = f"; {count(status['unprepared'], 'block')} not prepared for that yet: a turn for it comes first"
     yield labelled("policy", f"{status['policy']}, {revisits}{unprepared}")
+    if status["ranked"] is not None:
+        yield labelled(
+            "ranks", f"{status['ranked']:,} of {count(status['known'], 'known URL')} have one, of ranks_file"
+        )
     if status["domains_closed"] is not None:
         yield labelled("domains", f"{status['domains']:,} known, {status['domains_closed']:,} closed")
     if status["visits"] is not None and (status["revisit_policy"] != "none" or status["changes"]):

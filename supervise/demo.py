@@ -13,7 +13,7 @@ from contract import config_file, names
 from contract.crawl_folder import create
 from contract.errors import EX_TEMPFAIL, Locked, TryLater
 from contract.lines import say_if_possible
-from contract.log import KINDS, replay
+from contract.log import KINDS, describe_commits, replay
 from contract.units import count, duration, size
 from storage.publish import put, read_manifest
 from supervise.crawl import run_cycles
@@ -162,7 +162,7 @@ def print_result(session: Session, folder: Path, crawl: Path, seconds: float) ->
     session.say(
         f"{count(total['answered'], 'page')} ({size(total['bytes'])}) in {count(len(cycles), 'cycle')}, "
         f"{count(total['failed'], 'failed attempt')}, {total['refused']:,} refused by robots.txt; "
-        f"{count(log.blocks, 'block')}, {count(log.length, 'commit')}; "
+        f"{count(log.blocks, 'block')}, {describe_commits(log.length, log.kinds)}; "
         f"this run: {count(session.flights.counts.cycles, 'cycle')}, {duration(seconds)}"
     )
     session.show(f"(remove {folder}/ to begin anew)")

@@ -206,5 +206,5 @@ def make_bar(view: FlightView) -> ProgressBar:
 
 def describe_rest(views: list[FlightView]) -> str:
     """Cycles that have no row: how many do what."""
-    doing = Counter(view.verb or view.text.partition(" since ")[0] for view in views)
+    doing = Counter(view.verb or view.text.partition(" (")[0] for view in views)
     return f"and {count(len(views), 'cycle')} more: " + ", ".join(f"{number} {what}" for what, number in doing.items())

@@ -78,16 +78,16 @@ class Views:
 def describe_wait(flight: Flight, now_s: float) -> str:
     if not flight.stage:
         return "waits for its first stage"
-    since = f" since {duration(round_s(max(0.0, now_s - flight.stage_began)))}" if flight.stage_began else ""
+    so_far = f" ({duration(round_s(max(0.0, now_s - flight.stage_began)))} so far)" if flight.stage_began else ""
     if flight.attempt:
-        return f"waits before attempt {flight.attempt + 1} of the {flight.stage}{since}"
-    return f"waits for the {flight.stage}{since}"
+        return f"waits before attempt {flight.attempt + 1} of the {flight.stage}{so_far}"
+    return f"waits for the {flight.stage}{so_far}"
 
 
 def describe_fetcher_wait(figures: dict) -> str:
     """Why a fetcher that is at work sends no request now; empty where it does."""
     if outage_s := figure(figures, "outage_s"):
-        return f"our network is down since {duration(outage_s)}: no URL is charged"
+        return f"our network has been down for {duration(outage_s)}: no URL is charged"
     next_ms = figure(figures, "next_ms")
     if figure(figures, "transfers") == 0 and figure(figures, "lookups") == 0 and next_ms >= POLITENESS_FROM_MS:
         hosts = figure(figures, "hosts")

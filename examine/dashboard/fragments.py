@@ -6,12 +6,13 @@ from contract import names
 from contract.terminal import make_plain
 from contract.units import count, duration, moment, size
 from examine.dashboard.watch import Pictures
-from examine.rates import format_rate
-from examine.report.page import mark_long, show_section
+from examine.rates import WINDOWS_S, format_rate
+from examine.report.page import NUMBER, mark_long, show_section
 from examine.report.sections import Part
 from examine.report.words import Words
 
 WINDOWS = ("minute", "hour", "day")
+SLACK_S = 3  # live.json is that old at most
 ERRORS_SHOWN, BLOCKS_SHOWN = 12, 64
 IDLE = '<p class="idle">idle</p>'
 
@@ -36,8 +37,8 @@ def show_now(status: dict, limit_bytes_per_s: int) -> str:
 def show_run(status: dict) -> str:
     live = status["live"]
     if live and live["is_alive"]:
-        since = duration(max(0, status["now_ms"] - live["began_at_ms"]) // 1000)
-        state = f"bin/{live['command']} has been at work for {since}"
+        worked = duration(max(0, status["now_ms"] - live["began_at_ms"]) // 1000)
+        state = f"bin/{live['command']} has been at work for {worked}"
         if live["sleeps_until_ms"]:
             state = f"bin/{live['command']} waits: nothing is due until {moment(live['sleeps_until_ms'])}"
     else:
@@ -85,12 +86,15 @@ def show_flight(cycle: dict) -> str:
 
 
 def show_rates(status: dict, limit_bytes_per_s: int) -> str:
-    rows = []
+    rates, rows = status["rates_at_end"] or status["rates"], []
     for name in WINDOWS:
-        rate = status["rates"][name]
+        rate = rates[name]
         if rate["pages_per_s"] is not None:
             share = f" ({rate['bytes_per_s'] / limit_bytes_per_s:.0%} of the limit)" if limit_bytes_per_s else ""
-            rows.append((f"last {name}", format_rate(rate["pages_per_s"]), f"{size(rate['bytes_per_s'])}/s{share}"))
+            over = f"last {name}"
+            if rate["covers_s"] < WINDOWS_S[name] - SLACK_S:
+                over += f", of which {duration(rate['covers_s'])} are known"
+            rows.append((over, format_rate(rate["pages_per_s"]), f"{size(rate['bytes_per_s'])}/s{share}"))
     limit = f"{size(limit_bytes_per_s)}/s" if limit_bytes_per_s else "none is set"
     disk = status["disk"]
     told = f"Bandwidth limit: {limit}. Disk: {size(disk['used_bytes'])} used, {size(disk['free_bytes'])} free"
@@ -98,6 +102,8 @@ def show_rates(status: dict, limit_bytes_per_s: int) -> str:
         told += f", {size(disk['growth_bytes_per_day'])} added per day"
     busy = ", ".join(f"{stage} {share:.0%}" for stage, share in status["stages"].items())
     told += f". Busy time of the last hour: {busy}." if busy else "."
+    if status["rates_at_end"]:
+        told = f"No run is at work; the rates are those until {moment(status['work_ended_at_ms'])}. {told}"
     return f"<h2>Rates and limits</h2>{table(('window', 'pages/s', 'bandwidth'), rows)}<p>{tell(told)}</p>"
 
 
@@ -138,14 +144,17 @@ def show_blocks(status: dict) -> str:
 def table(headers: tuple, rows: list) -> str:
     if not rows:
         return "<p>None yet.</p>"
-    heads = "".join(f'<th scope="col">{tell(header)}</th>' for header in headers)
+    numeric = [all(isinstance(row[at], int) for row in rows) for at in range(len(headers))]
+    heads = "".join(
+        f'<th scope="col"{NUMBER if is_right else ""}>{tell(header)}</th>' for header, is_right in zip(headers, numeric)
+    )
     body = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="wide"><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def cell(value: object) -> str:
     if isinstance(value, int):
-        return f'<td class="number">{value:,}</td>'
+        return f"<td{NUMBER}>{value:,}</td>"
     return f"<td{mark_long(str(value))}>{tell(value)}</td>"
 
 

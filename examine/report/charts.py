@@ -15,8 +15,9 @@ from contract.terminal import make_plain
 from examine.report.words import Words
 
 Chart = alt.LayerChart
-WIDTH, HEIGHT, ROW_HEIGHT = 680, 240, 22
+WIDTH, HEIGHT, ROW_HEIGHT = 820, 250, 22
 COLUMN_MAX = 90  # pixels of an upright bar with its gap
+LETTER_WIDTH = 7  # pixels of a letter of a label, about
 LABEL_MAX = 260  # pixels of a label beside a bar
 # Of Okabe and Ito (2008), told apart with any colour sight; their lightness differs, for print without colour.
 COLOURS = ("#0072B2", "#D55E00", "#000000", "#56B4E9", "#E69F00")
@@ -45,7 +46,12 @@ def bars(rows: Sequence[tuple[str, float]], quantity: str, words: Words, total: 
 
     told = [(label, value, tell(value)) for label, value in rows]
     base = alt.Chart(values_of(("label", "value", "told"), told)).encode(
-        y=alt.Y("label:N", sort=None, title=None, axis=alt.Axis(labelLimit=LABEL_MAX, ticks=False, domain=False)),
+        y=alt.Y(
+            "label:N",
+            sort=None,
+            title=None,
+            axis=alt.Axis(labelLimit=LABEL_MAX, labelPadding=6, ticks=False, domain=False),
+        ),
         x=alt.X(
             "value:Q",
             title=quantity,
@@ -54,18 +60,21 @@ def bars(rows: Sequence[tuple[str, float]], quantity: str, words: Words, total: 
         ),
     )
     numbers = base.mark_text(align="left", dx=4, color=INK).encode(text="told:N")
-    return (base.mark_bar(color=COLOURS[0]) + numbers).properties(width=WIDTH - 180, height=ROW_HEIGHT * len(rows))
+    return (base.mark_bar(color=COLOURS[0]) + numbers).properties(
+        width=WIDTH - LABEL_MAX, height=ROW_HEIGHT * len(rows)
+    )
 
 
 def columns(rows: Sequence[tuple[str, float]], label: str, quantity: str, words: Words) -> Chart:
     """Upright bars of a distribution, in the order of its bins, each with its number."""
     told = [(name, value, words.number(value)) for name, value in rows]
+    width = min(WIDTH, COLUMN_MAX * len(rows))
+    is_crowded = LETTER_WIDTH * max(len(name) for name, _ in rows) > width / len(rows)
     base = alt.Chart(values_of(("label", "value", "told"), told)).encode(
-        x=alt.X("label:N", sort=None, title=label, axis=alt.Axis(labelAngle=-35 if len(rows) > 6 else 0)),
+        x=alt.X("label:N", sort=None, title=label, axis=alt.Axis(labelAngle=-35 if is_crowded else 0)),
         y=alt.Y("value:Q", title=quantity),
     )
     numbers = base.mark_text(dy=-7, color=INK).encode(text="told:N")
-    width = min(WIDTH, COLUMN_MAX * len(rows))
     return (base.mark_bar(color=COLOURS[0]) + numbers).properties(width=width, height=HEIGHT)
 
 
@@ -89,7 +98,9 @@ def lines(
     chart = alt.Chart(values_of(("series", "at", "value"), rows)).mark_line(strokeWidth=2, **style)
     chart = chart.encode(x=x, y=alt.Y("value:Q", title=quantity))
     if len(names) > 1:
-        legend = alt.Legend(title=None, orient="bottom", symbolSize=400, symbolStrokeWidth=2, labelLimit=LABEL_MAX)
+        legend = alt.Legend(
+            title=None, orient="bottom", symbolType="stroke", symbolSize=400, symbolStrokeWidth=2, labelLimit=LABEL_MAX
+        )
         chart = chart.encode(
             color=alt.Color("series:N", scale=alt.Scale(domain=names, range=COLOURS[: len(names)]), legend=legend),
             strokeDash=alt.StrokeDash(

@@ -27,6 +27,7 @@ figure { margin: 1.5rem 0; }
 figcaption, caption { font-weight: 600; text-align: left; margin-bottom: .5rem; }
 caption { white-space: nowrap; }
 svg { max-width: 100%; height: auto; display: block; }
+.wide { overflow-x: auto; }
 table { border-collapse: collapse; margin: .5rem 0 1.5rem; font-size: .9rem; }
 th, td { padding: .2rem 1.2rem .2rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid #bbb; }
 th { border-bottom: 2px solid #666; }
@@ -35,9 +36,14 @@ th { border-bottom: 2px solid #666; }
 th.number { white-space: normal; }
 .note { font-size: .9rem; color: #444; }
 .partial { border: 3px solid #9c2a00; padding: .8rem 1rem; margin: 1rem 0; }
+@media screen and (max-width: 48rem) { /* pictures keep a size at which their words can be read */
+  body { padding: .8rem; }
+  figure svg { max-width: none; width: 40rem; }
+}
 @media print {
   body { max-width: none; padding: 0; font-size: 11pt; }
   nav { display: none; }
+  .wide { overflow: visible; }
   figure, tr { break-inside: avoid; }
   h2, figcaption, section > p { break-after: avoid; }
   thead { display: table-header-group; }
@@ -82,10 +88,11 @@ def show_part(part: Part, words: Words, draw: Callable[[Part], str]) -> str:
     """The picture with the table of its numbers; the caption belongs to the first of them."""
     caption = escape(part.caption)
     note = f'<p class="note">{escape(part.note)}</p>\n' if part.note else ""
+    begin = f'<div class="wide" id="part-{part.name}">'
     if part.chart is None:
-        return f'<div id="part-{part.name}">{show_table(part, words, f"<caption>{caption}</caption>")}{note}</div>\n'
+        return f"{begin}{show_table(part, words, f'<caption>{caption}</caption>')}{note}</div>\n"
     figure = f"<figure><figcaption>{caption}</figcaption>{draw(part)}</figure>"
-    return f'<div id="part-{part.name}">{figure}\n{show_table(part, words, "")}{note}</div>\n'
+    return f"{begin}{figure}\n{show_table(part, words, '')}{note}</div>\n"
 
 
 def draw_inline(part: Part, words: Words) -> str:

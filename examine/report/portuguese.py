@@ -70,6 +70,22 @@ TEXTS = {
     "Give a file of bin/graph rank with --ranks to see ranks here.": (
         "Com --ranks e um arquivo de bin/graph rank, os postos aparecem aqui."
     ),
+    # the estimate
+    "no estimate: no run is at work, {urls} {wait}": "sem estimativa: nenhuma execução em andamento, {urls} {wait}",
+    "no estimate: all that waits is due later, the first at {moment}": (
+        "sem estimativa: tudo o que espera tem a vez mais tarde, a primeira URL em {moment}"
+    ),
+    "about {time} for the {urls} that {wait}, at {rate} pages/s over {over}; new URLs make it longer": (
+        "cerca de {time} para {urls} em espera, a {rate} páginas/s ({over}); novas URLs aumentam o tempo"
+    ),
+    "no estimate: the journal covers less than a minute": "sem estimativa: o diário cobre menos de um minuto",
+    "no estimate: no page came in the time that the journal covers": (
+        "sem estimativa: nenhuma página chegou no tempo que o diário cobre"
+    ),
+    "wait": "esperam",
+    "waits": "espera",
+    "the last hour": "a última hora",
+    "the last day": "o último dia",
     # captions
     "The crawl in numbers": "A coleta em números",
     "What is wrong, and what to do": "O que está errado, e o que fazer",
@@ -136,10 +152,11 @@ TEXTS = {
     "collected pages": "páginas coletadas",
     "closed": "fechados",
     "commit": "confirmação",
+    "commits, by kind": "confirmações, por tipo",
     "connection": "conexão",
     "cycle": "ciclo",
     "cycle (block)": "ciclo (bloco)",
-    "cycles that were committed": "ciclos confirmados",
+    "cycles that fetched pages": "ciclos que coletaram páginas",
     "days": "dias",
     "dead": "morta",
     "decisions": "decisões",

@@ -3,6 +3,7 @@
 from itertools import accumulate
 
 from contract import names
+from contract.log import CRAWL, list_kinds
 from contract.units import moment
 from examine.report.charts import bars, gantt, lines
 from examine.report.cycles import FETCHED
@@ -35,13 +36,23 @@ def summarise(of: Figures, words: Words) -> Section:
         (words("refused URLs"), status["fetched"]["refused"]),
         (words("servers"), status["servers"]),
         (words("blocks"), status["blocks"]),
-        (words("cycles that were committed"), len(of.cycles.rows)),
+        (words("cycles that fetched pages"), sum(row["kind"] == CRAWL for row in of.cycles.rows)),
+        (words("commits, by kind"), tell_commits(status, words)),
         (words("policy"), plain(status["policy"] or "-")),
         (words("a run is at work"), words("yes") if status["running"] else words("no")),
-        (words("estimate"), words("nothing is waiting") if not status["waiting"] else status["estimate"]["text"]),
+        (words("estimate"), tell_estimate(status["estimate"], words)),
     ]
     part = Part("summary", words("The crawl in numbers"), (words("what"), words("value")), rows)
     return Section("summary", words("Summary"), "", [part])
+
+
+def tell_commits(status: dict, words: Words) -> str:
+    kinds = words.value(list_kinds(status["entries"]))
+    return words.number(status["commits"]) + (f" ({kinds})" if kinds else "")
+
+
+def tell_estimate(estimate: dict, words: Words) -> str:
+    return words(estimate["form"]).format(**{name: words.value(text) for name, text in estimate["values"].items()})
 
 
 def effective_time(of: Figures, words: Words) -> str:

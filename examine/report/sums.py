@@ -61,8 +61,9 @@ class Timeline:
 class Bins:
     """Counts of numbers by bin: [edge, next edge), the last one without end; with their sum."""
 
-    def __init__(self, edges: Sequence[float], show: Callable[[float], str] = "{:,g}".format):
-        self.edges, self.show = tuple(edges), show
+    def __init__(self, edges: Sequence[float], show: Callable[[float], str] | None = None):
+        """Numbers that are counts have no `show`: their bins have labels such as `3 - 4`, for [3, 5)."""
+        self.edges, self.show, self.is_whole = tuple(edges), show or "{:,g}".format, show is None
         self.counts = np.zeros(len(edges), np.int64)
         self.total = 0.0
 
@@ -84,7 +85,8 @@ class Bins:
     def _label(self, begin: float, end: float | None) -> str:
         if end is None:
             return f"\N{GREATER-THAN OR EQUAL TO} {self.show(begin)}"
-        return self.show(begin) if end == begin + 1 else f"{self.show(begin)} \N{EN DASH} {self.show(end)}"
+        last = end - 1 if self.is_whole else end
+        return self.show(begin) if end == begin + 1 else f"{self.show(begin)} \N{EN DASH} {self.show(last)}"
 
 
 class Tally:

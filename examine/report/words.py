@@ -20,6 +20,10 @@ class Words:
             self.missing.add(text)
         return portuguese.TEXTS.get(text, text)
 
+    def value(self, text: str) -> str:
+        """A part of a sentence: a word that has a translation, or a number with its unit."""
+        return self._spell(text) if self.language == ENGLISH else portuguese.TEXTS.get(text, self._spell(text))
+
     def number(self, value: float) -> str:
         """`1,234`, `0.25`, `12.5`: whole numbers whole, others with three digits."""
         if isinstance(value, int) or value == int(value) or value >= 1_000:

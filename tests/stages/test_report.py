@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import threading
+from dataclasses import asdict
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,11 +18,14 @@ from contract import names
 from contract.config import Config, Scheduler
 from contract.crawl_folder import create, open_folder
 from contract.errors import BadInput, Usage
+from contract.rank_files import crawl_line
 from contract.tables import FAILED
+from examine.rates import estimate_end
 from examine.report.__main__ import SECTIONS, expect_file, make_sections
 from examine.report.collection import show_depth
 from examine.report.figures import gather
 from examine.report.page import make_page, show_section
+from examine.report.progress import tell_estimate
 from examine.report.ranks import read_ranks
 from examine.report.sums import BUCKETS_MAX, OTHERS, Bins, Tally, Timeline
 from examine.report.words import PORTUGUESE, Words
@@ -135,6 +139,27 @@ def test_damage_ends_the_report_or_is_named_in_it(tmp_path):
     assert "This report is partial" in page and names.METADATA in page
 
 
+@pytest.mark.parametrize(
+    "waiting, due_ms, pages, told",
+    [
+        (0, None, 0, "nada espera"),
+        (1, NOW_MS + 1, 9, "sem estimativa: tudo o que espera tem a vez mais tarde, a primeira URL em "),
+        (1, 0, 0, "sem estimativa: nenhuma página chegou no tempo que o diário cobre"),
+        (7_200, 0, 3_600, "cerca de 2 h para 7.200 URLs em espera, a 1 páginas/s (a última hora); novas URLs"),
+        (90, 0, 5_400, "cerca de 1 min para 90 URLs em espera, a 1,5 páginas/s (a última hora); novas URLs"),
+    ],
+)
+def test_the_estimate_in_portuguese(waiting, due_ms, pages, told):
+    rate = {"covers_s": 3_600.0, "pages_per_s": pages / 3_600}
+    found = estimate_end(waiting, {"hour": rate, "day": rate}, is_running=True, due_ms=due_ms, now_ms=NOW_MS)
+    words = Words(PORTUGUESE)
+    assert tell_estimate(asdict(found), words).startswith(told) and words.missing == set()
+    assert tell_estimate(asdict(found), Words()) == found.text
+    idle = estimate_end(1_234, {}, is_running=False, due_ms=None, now_ms=NOW_MS)
+    told = "sem estimativa: nenhuma execução em andamento, 1.234 URLs esperam"
+    assert tell_estimate(asdict(idle), words) == told
+
+
 def test_ranks_are_those_of_this_crawl(tmp_path):
     crawl = make_crawl(tmp_path / "crawl", {"http://a.test/": Page()}).crawl
     ranks = tmp_path / "ranks.txt"
@@ -143,6 +168,11 @@ def test_ranks_are_those_of_this_crawl(tmp_path):
     assert found.best[0] == ("http://other.test/", 0.5) and found.rows()[0] == ("0", 1)
     ranks.write_text("http://other.test/ 0.5\n")
     with pytest.raises(BadInput, match="expected ranks of this crawl"):
+        read_ranks(ranks, crawl)
+    ranks.write_bytes(crawl_line(crawl.crawl_id) + b"http://a.test/ 0.5\n")
+    assert read_ranks(ranks, crawl).best == [("http://a.test/", 0.5)]
+    ranks.write_bytes(crawl_line("0123") + b"http://a.test/ 0.5\n")
+    with pytest.raises(BadInput, match=f"expected ranks of crawl {crawl.crawl_id}, found those of crawl 0123; make"):
         read_ranks(ranks, crawl)
     ranks.write_text("http://a.test/ much\n")
     with pytest.raises(BadInput, match="line 1"):
@@ -158,7 +188,7 @@ def test_sums_stay_small_and_lose_nothing():
     assert rows[0] == {"at_ms": 0, "pages": 1_000.0}
     bins = Bins((0, 1, 10))
     bins.add(np.array([0, 0, 5, 500]))
-    assert bins.rows() == [("0", 2), ("1 \u2013 10", 1), ("\u2265 10", 1)] and bins.mean == 126.25
+    assert bins.rows() == [("0", 2), ("1 \u2013 9", 1), ("\u2265 10", 1)] and bins.mean == 126.25
     tally = Tally()
     for number in range(20_000):
         tally.count(f"word {number}", 1)

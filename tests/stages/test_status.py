@@ -95,7 +95,7 @@ def test_a_live_run_shows_its_cycles_and_rates(crawl):
     finally:
         os.close(lock)
     assert "running now" in page
-    assert "now       bin/crawl since 1 min: 8 cycles in flight" in page
+    assert "now       bin/crawl for 1 min: 8 cycles in flight" in page
     assert "          cycle 117  block 2/8  fetching: 800 of 2,000 URLs, 12 failed, 96 in flight" in page
     assert "          cycle 121  block 5/8  fetching: waits for politeness: 12 hosts rest, the next in 3 s" in page
     assert "and 870 pages, 10.0 MB of cycles in flight" in page

@@ -21,8 +21,8 @@ def test_each_cycle_says_what_it_is_doing_or_waits_for():
         119: "verifying: 2 of 5 pieces",
         120: "scheduling",
         121: "fetching: waits for politeness: 12 hosts rest, the next in 3 s",
-        122: "waits for the extractor since 8 s",
-        123: "waits before attempt 3 of the fetcher since 8 s",
+        122: "waits for the extractor (8 s so far)",
+        123: "waits before attempt 3 of the fetcher (8 s so far)",
         124: "waits for its first stage",
     }
 
@@ -44,7 +44,7 @@ def test_politeness_is_named_only_where_nothing_else_is_waited_for(figures, is_p
 
 def test_an_outage_is_named():
     view = look(make_flight(1, "fetcher", listed=9, waiting=3, outage_s=12, transfers=0))[1]
-    assert view.text == "our network is down since 12 s: no URL is charged"
+    assert view.text == "our network has been down for 12 s: no URL is charged"
 
 
 def test_counters_belong_to_the_stage_that_they_stand_beside():

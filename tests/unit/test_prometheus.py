@@ -34,6 +34,8 @@ def make_status(**changes):
         "revisit_due_ms": NOW_MS,
         "domains": 3,
         "domains_closed": None,
+        "ranked": None,
+        "rates_at_end": None,
         "collected": 7,
         "blocks": 2,
         "servers": 3,

@@ -162,6 +162,7 @@ STATUS = {
     "configuration": "",
     "uncounted": [],
     "servers_failing": 0,
+    "ranked": None,
     "notes": [],
     "disk": {"free_bytes": 10**12, "total_bytes": 2 * 10**12, "growth_bytes_per_day": 10**9},
 }
@@ -173,6 +174,13 @@ def problems(stages=(), **changes):
 
 def test_nothing_is_wrong_with_a_good_crawl():
     assert problems() == [] == problems(live=vars(make_live()))
+
+
+def test_a_file_of_ranks_that_fits_no_url_is_named():
+    of = {"known": 5, "policy": "pagerank"}
+    ((kind, what, do),) = problems(ranked=0, **of)
+    assert kind == "ranks" and "has no rank of any of the 5 known URLs" in what and "docs/ordering.md" in do
+    assert problems(ranked=1, **of) == [] == problems(ranked=0, known=0)
 
 
 def test_a_run_that_died_is_named_with_what_resumes_it():
@@ -189,7 +197,7 @@ def test_a_demonstration_that_died_is_resumed_with_its_web():
 
 def test_a_silent_run_is_named():
     ((_, what, _),) = problems(live=vars(make_live(written_at_ms=NOW_MS - 120_000)))
-    assert what == "the run of process 7 is silent since 2 min"
+    assert what == "the run of process 7 has been silent for 2 min"
 
 
 def test_a_stage_that_keeps_dying_is_named():

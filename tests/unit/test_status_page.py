@@ -87,7 +87,7 @@ def rates_text(since_ms, covers_s=60.0, is_alive=True):
     live = make_live(pages_per_s=4.0, covers_s=covers_s, is_alive=is_alive)
     lines = [] if since_ms is None else [fetched(NOW_MS - since_ms, 1_000, 100)]
     rates = rates_of(*lines, since_ms=since_ms, live=live)
-    return describe_rates({"rates": rates, "journal_since_ms": since_ms, "began_at_ms": 0})
+    return describe_rates({"rates": rates, "rates_at_end": None, "journal_since_ms": since_ms, "began_at_ms": 0})
 
 
 @pytest.mark.parametrize("since_ms", [None, NOW_MS, NOW_MS - 20_000])
@@ -99,3 +99,15 @@ def test_rates_of_a_young_run_are_shown_once():
     assert rates_text(NOW_MS - 20_000, covers_s=20.0) == "5 pages/s, 50 B/s over 20 s, since the journal begins"
     assert rates_text(NOW_MS - 2 * MINUTE_MS).count("pages/s") == 2
     assert rates_text(None, is_alive=False) == "not known: there is no journal"
+
+
+def test_without_a_run_rates_end_with_its_last_stage():
+    ended = {"rates": {}, "rates_at_end": rates_of(fetched(20_000, 20_000, 100), since_ms=NOW_MS - 20_000)}
+    ended |= {"work_ended_at_ms": NOW_MS, "journal_since_ms": NOW_MS - 20_000, "began_at_ms": NOW_MS - 20_000}
+    text = f"5 pages/s, 50 B/s over 20 s, since the crawl began; the last stage ended at {moment(NOW_MS)}"
+    assert describe_rates(ended) == text
+
+
+def test_ranks_have_a_line_where_the_policy_reads_them():
+    assert line_of("ranks", page_of()) is None
+    assert line_of("ranks", page_of(ranked=3)) == "3 of 10 known URLs have one, of ranks_file"
