@@ -13,6 +13,7 @@ from contract.tables import SERVER_RULES
 HOST = r"regexp_extract(url, '^[a-z]+://(\[[^]]*\]|[^/:?#]*)', 1)"
 KINDS_BY_NAME = ", ".join(f"'{kind}'" for kind in LINK_KINDS)
 RULES_BY_NUMBER = ", ".join(f"'{rule}'" for rule in SERVER_RULES[1:])
+IN_CLOSED_DOMAIN = "domain_key IN (SELECT domain_key FROM _block_servers WHERE closed)"
 KNOWN_DIGEST = "nullif(lower(hex(content_digest)), repeat('0', 32))"
 
 
@@ -190,16 +191,20 @@ VIEWS = {
         "_failures WHERE outcome = 'failed'",
     ),
     "refused": View(
-        "URLs that were refused: when they were to be asked (robots.txt, address, type, size), or by a rule about "
-        "their whole server when they were found; the URL of the latter is NULL where no table has its text",
-        ("_failures", "_refused_rows", "_extracted"),
+        "URLs that were refused: when they were to be asked (robots.txt, address, type, size); by a rule about their "
+        "whole server when they were found, with a NULL URL where no table has its text; or as known URLs, with a NULL "
+        "cycle: 'scope' where the rules changed since, 'closed_domain' where their domain was closed",
+        ("_failures", "_refused_rows", "_extracted", "_known_urls", "_block_servers"),
         {"url": "", "reason": "", "message": "", "links_in": "", "cycle": "", "domain_key": "", "url_key": ""},
         "(SELECT url, reason, message, NULL AS links_in, cycle, domain_key, url_key FROM _failures"
         " WHERE outcome = 'refused' UNION ALL"
         f" SELECT known.url, [{RULES_BY_NUMBER}][row.rule], '', row.links_in, row.cycle, row.domain_key, row.url_key"
         " FROM _refused_rows AS row LEFT JOIN (SELECT domain_key, url_key, any_value(url) AS url FROM _extracted"
         " GROUP BY domain_key, url_key) AS known"
-        " ON row.domain_key = known.domain_key AND row.url_key = known.url_key)",
+        " ON row.domain_key = known.domain_key AND row.url_key = known.url_key UNION ALL"
+        f" SELECT url, if({IN_CLOSED_DOMAIN}, 'closed_domain', 'scope'), '', links_in, NULL, domain_key, url_key"
+        " FROM _known_urls AS known WHERE state = 'refused_by_rule' AND NOT EXISTS (SELECT 1 FROM _failures AS failed"
+        " WHERE outcome = 'refused' AND failed.domain_key = known.domain_key AND failed.url_key = known.url_key))",
     ),
     "rejected": View(
         "links out of scope, counted by the server that they lead to and the rule of [scope], with an example",

@@ -13,7 +13,8 @@ detect_language(text) gives the likeliest language of a text, or NULL; short tex
 
 Nothing is copied. Tables of cycles are read where they lie, and only the columns and rows that a query needs. `urls`
 is read from the live generations, some 262,144 URLs at a time, and always whole, texts too. --memory bounds what
-DuckDB uses, beside some 400 MiB for reading; what needs more goes to a folder for temporary files (TMPDIR).
+DuckDB uses, beside some 400 MiB for reading; what needs more goes to a folder for temporary files (TMPDIR). A query
+that cannot do with it, such as one that makes a huge text, ends with exit 75.
 
 A table that is missing or damaged ends the query with exit 65. --allow-partial leaves such tables out and says so; it
 first reads all tables that the query needs, to verify them. It holds for tables of cycles and servers, not for the URLs
@@ -43,6 +44,7 @@ from contract.lines import say, width_of
 from contract.units import count
 from examine.tables.definitions import VIEWS
 from examine.tables.layout import add_forms, print_rows
+from examine.tables.memory import bounding_memory
 from examine.tables.views import MEMORY_BYTES, Views
 
 NAME = "sql"
@@ -61,7 +63,11 @@ def main() -> None:
     parser.add_argument("--allow-partial", action="store_true", help="leave out tables that are missing or damaged")
     arguments = parser.parse_args()
     sql = read_sql(arguments.sql)
-    with Views(open_folder(arguments.crawl), arguments.memory, allow_partial=arguments.allow_partial) as views:
+    crawl = open_folder(arguments.crawl)
+    with (
+        Views(crawl, arguments.memory, allow_partial=arguments.allow_partial) as views,
+        bounding_memory(arguments.memory),
+    ):
         result = views.query(sql)
         number = print_rows(result.columns, result.rows, arguments.form)
         if arguments.form == "table" and width_of(sys.stdout):

@@ -24,6 +24,7 @@ from examine.page_text import detect_language
 from examine.tables.definitions import VIEWS, tables_of
 from examine.tables.known_urls import Journal, KnownUrls, Stream, live_generations
 from examine.tables.layout import unique_names
+from examine.tables.memory import TOO_LITTLE
 from examine.tables.stage_tables import StageTables
 from storage.errors import Damaged
 
@@ -140,7 +141,7 @@ class Views:
     def _explain(self, error: duckdb.Error) -> Exception:
         """What the user can do about it: an error of SQL, of memory, or of the files."""
         if isinstance(error, duckdb.OutOfMemoryException):
-            return TryLater("the query needs more memory than --memory gives it: give it more, or ask for less")
+            return TryLater(TOO_LITTLE)
         for stream in self._streams:
             if stream.error is not None:
                 return self._judge(stream.error)

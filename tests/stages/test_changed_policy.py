@@ -12,6 +12,7 @@ from contract.generation import open_generation, read_generation_manifest, read_
 from contract.log import CRAWL
 from contract.policies import FEATURES, POLICIES, describe
 from contract.policy_files import adopt, files_of
+from examine.tables.views import Views
 from stages.verifier import preparation, walk
 from stages.verifier.__main__ import work
 from stages.verifier.rebuild import rebuild_block
@@ -194,6 +195,9 @@ def test_the_scope_is_narrowed_and_widened(before, tmp_path):
     seeds = {url for url, row in crawl.rows().items() if row["depth"] == 0}
     assert report["refused_again"] == len(waiting - seeds) and report["waiting_again"] == 0
     assert {url for url, state in states(crawl).items() if state == "refused_by_rule"} == waiting - seeds
+    with Views(crawl.crawl) as views:
+        rows = list(views.query("select url, reason, cycle from refused").rows)
+    assert {url for url, *_ in rows} == waiting - seeds and {tuple(why) for _, *why in rows} == {("scope", None)}
     crawl.config = narrow
     report = crawl.absorb(0)["prepared"]
     refused = {url for url in waiting - seeds if "/news/" in url or url.endswith(".gif")}

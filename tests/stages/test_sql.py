@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 from pathlib import Path
@@ -218,6 +219,11 @@ def test_errors_have_their_exit_codes(command, tmp_path):
     assert command("--crawl", tmp_path, "select 1")[0] == 78
     code, _, err = command("--crawl", GOLDEN, "select list(range) from range(100000000)", "--memory", "64M")
     assert code == 75 and "--memory" in err
+    bound = resource.getrlimit(resource.RLIMIT_DATA)
+    for text in ("length(repeat('x', 3000000000))", "repeat('x', 1100000000)"):  # DuckDB itself bounds neither
+        code, _, err = command("--crawl", GOLDEN, f"select {text}", "--memory", "64M", "--csv")
+        assert code == 75 and "--memory" in err
+    assert resource.getrlimit(resource.RLIMIT_DATA) == bound
 
 
 def cut(path: Path) -> None:
