@@ -35,7 +35,10 @@ from examine.dashboard.watch import Watch
 NAME = "dashboard"
 LOOPBACK, PORT, PORT_MAX = "127.0.0.1", 8765, 65_535
 TOKEN_LEAST = 16
-THREADS, CONNECTIONS_MAX, HEADER_MAX_BYTES = 8, 50, 1 << 15
+THREADS, HEADER_MAX_BYTES = 8, 1 << 15
+# A connection that is silent so long is closed. Until then it takes one of so many places, and no thread: only whoever
+# opens hundreds at once keeps others out, for that time.
+CONNECTIONS_MAX, SILENT_MAX_S, LOOK_EVERY_S = 400, 10, 1
 
 
 def main() -> int:
@@ -52,6 +55,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with listen(address, arguments.port) as listener:
         options = {"threads": THREADS, "connection_limit": CONNECTIONS_MAX, "ident": None}
+        options |= {"channel_timeout": SILENT_MAX_S, "cleanup_interval": LOOK_EVERY_S, "asyncore_use_poll": True}
         options |= {"max_request_header_size": HEADER_MAX_BYTES, "max_request_body_size": 1}
         server = waitress.create_server(Dashboard(watch, token), sockets=[listener], **options)
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # a browser asks for all pictures at once

@@ -4,6 +4,9 @@ Theory. Three kinds of people could misuse it. A page of the crawl may hold anyt
 Content-Security-Policy forbids scripts, styles and addresses that are not the dashboard's own. A page elsewhere in the
 same browser could make requests to it: names other than those of this machine are refused on loopback, so that no
 foreign name can be pointed here, and no answer may be read or framed by another origin. Other machines need the token.
+
+What no HTTP request is, or a too long one, waitress answers by itself (400, 413, 431), without these headers: plain
+text that holds nothing of the crawl, nor of the request.
 """
 
 import hmac
