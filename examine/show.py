@@ -10,7 +10,7 @@
   bin/show --duplicates [DIR ...]   clusters of pages with the same content, in one crawl or across several
 
 Paths are relative to the working folder, or to --crawl where they do not exist there. --limit N stops after N rows
-(default 20; 0: no limit). Keys and digests are the last columns.
+(default 20; 0: no limit). Places in files, keys and digests are the last columns.
 
   --columns url,status              these columns only, in this order
   --where 'status>=400'             these rows only: = != < <= > >= compare numbers as numbers and all else as text,
@@ -60,7 +60,7 @@ from examine.tables.layout import add_forms, as_text, print_csv, print_details, 
 NAME = "show"
 LIMIT = 20
 LOOKED_AT = 1000  # rows whose fields become the columns
-LAST = ("key", "digest", "fingerprint")  # columns whose names end so come last
+LAST = ("file", "offset", "length", "key", "digest", "fingerprint")  # columns whose names end so come last
 NESTED = 4  # a field with so many fields of its own does not fit into a cell
 
 

@@ -150,6 +150,8 @@ class Views:
                 self._tables.verify_used()
             except (Damaged, OSError) as found:
                 return self._judge(found)
+        if isinstance(error, duckdb.CatalogException) and "Table with name" in str(error):
+            return Usage(f"{one_line(str(error)).partition('!')[0]}: the views are {', '.join(VIEWS)}")
         return Usage(one_line(str(error)))
 
     def _judge(self, error: Exception) -> Exception:
