@@ -119,7 +119,8 @@ class Dashboard:
         return HTML, make_page(self._title(), main).encode(), []
 
     def _show_now(self) -> str:
-        return show_now(self._watch.status(), read_limit(self._watch.crawl))
+        status = self._watch.status()
+        return show_now(status, read_limit(self._watch.crawl, status))
 
     def _now(self, _: dict) -> tuple[str, bytes, list]:
         return HTML, self._show_now().encode(), [("X-Pictures", str(self._watch.pictures.version))]

@@ -89,17 +89,20 @@ def show_rates(status: dict, limit_bytes_per_s: int) -> str:
     rates, rows = status["rates_at_end"] or status["rates"], []
     for name in WINDOWS:
         rate = rates[name]
-        if rate["pages_per_s"] is not None:
-            share = f" ({rate['bytes_per_s'] / limit_bytes_per_s:.0%} of the limit)" if limit_bytes_per_s else ""
-            over = f"last {name}"
-            if rate["covers_s"] < WINDOWS_S[name] - SLACK_S:
-                over += f", of which {duration(rate['covers_s'])} are known"
-            rows.append((over, format_rate(rate["pages_per_s"]), f"{size(rate['bytes_per_s'])}/s{share}"))
+        if rate["pages_per_s"] is None:
+            continue
+        is_short = rate["covers_s"] < WINDOWS_S[name] - SLACK_S
+        over = f"last {duration(round(rate['covers_s']))}, all that is known" if is_short else f"last {name}"
+        share = f" ({rate['bytes_per_s'] / limit_bytes_per_s:.0%} of the limit)" if limit_bytes_per_s else ""
+        rows.append((over, format_rate(rate["pages_per_s"]), f"{size(rate['bytes_per_s'])}/s{share}"))
+        if is_short:  # longer windows know no more
+            break
     limit = f"{size(limit_bytes_per_s)}/s" if limit_bytes_per_s else "none is set"
     disk = status["disk"]
     told = f"Bandwidth limit: {limit}. Disk: {size(disk['used_bytes'])} used, {size(disk['free_bytes'])} free"
     if disk["growth_bytes_per_day"]:
-        told += f", {size(disk['growth_bytes_per_day'])} added per day"
+        growth = size(disk["growth_bytes_per_day"])
+        told += f", {growth} added per day" if status["running"] else f", {growth} added in the last day"
     busy = ", ".join(f"{stage} {share:.0%}" for stage, share in status["stages"].items())
     told += f". Busy time of the last hour: {busy}." if busy else "."
     if status["rates_at_end"]:

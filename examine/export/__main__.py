@@ -109,11 +109,19 @@ def choose_form(arguments: argparse.Namespace, filters: Filters) -> str:
 
 
 def report(out: Path, manifest: dict[str, Any]) -> None:
-    found = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in manifest["counts"].items() if number)
-    say(f"{out}: {count(len(manifest['files']), 'file')}; {found or 'nothing passed the filters'}")
+    found = ", ".join(describe_count(name, number) for name, number in manifest["counts"].items() if number)
+    asked = manifest["export"]
+    nothing = "nothing passed the filters" if asked["filters"] or asked["states"] else "there is nothing to export"
+    say(f"{out}: {count(len(manifest['files']), 'file')}; {found or nothing}")
     if manifest["is_partial"]:
         say(f"PARTIAL: {count(len(manifest['missing']), 'problem')}; manifest.json lists them. The first:")
         say(f"  {manifest['missing'][0]}")
+
+
+def describe_count(name: str, number: int) -> str:
+    """`1 page`, `2 pages`, `1 collected`: names of counts are plurals, or states."""
+    words = name.replace("_", " ")
+    return f"{number:,} {words.removesuffix('s') if number == 1 and name not in STATES else words}"
 
 
 if __name__ == "__main__":

@@ -150,11 +150,20 @@ class Problems:
     @contextmanager
     def noting(self) -> Iterator[None]:
         try:
-            yield
+            with expecting_files():
+                yield
         except (Damaged, UnknownFormat) as error:
             if not self._allow_partial:
                 raise
             self.found.append(str(error).removeprefix(f"{self._crawl}/"))
+
+
+@contextmanager
+def expecting_files() -> Iterator[None]:
+    try:
+        yield
+    except IsADirectoryError as error:  # a damaged table may name a folder
+        raise Damaged(error.filename, "expected a file, found a folder") from None
 
 
 class Progress:

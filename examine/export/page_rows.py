@@ -49,7 +49,7 @@ def read_pages(crawl: Path, cycle: int, visits: pa.Table, problems: Problems) ->
     Where a record is damaged, the rest of its file is left out.
     """
     reader: PageReader | None = None
-    name = lost = ""
+    name = lost = None  # files of pages
     for batch in visits.to_batches(ROWS_AT_ONCE):
         for row in batch.to_pylist():
             if row["file"] == lost:

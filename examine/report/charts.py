@@ -113,9 +113,9 @@ def lines(
     if limit is not None:
         at = alt.Chart(values_of(("value", "name"), [(limit, limit_name)])).encode(y="value:Q")
         layers.append(at.mark_rule(color=COLOURS[1], strokeDash=[6, 3], strokeWidth=2))
-        layers.append(
-            at.mark_text(align="left", baseline="bottom", dy=-3, color=INK).encode(x=alt.value(4), text="name:N")
-        )
+        for halo in ({"stroke": "white", "strokeWidth": 4}, {}):  # the name stays readable where a line crosses it
+            text = at.mark_text(align="left", baseline="bottom", dx=4, dy=-3, color=INK, **halo)
+            layers.append(text.encode(x=alt.value(0), text="name:N"))
     return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
 
 

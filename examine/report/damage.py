@@ -23,8 +23,15 @@ class LeftOut:
         try:
             yield
         except UNREADABLE as error:
-            is_named = isinstance(error, (Damaged, UnknownFormat))
-            note = str(error) if is_named else f"{what}: expected a file as its stage writes it, found {error!r}"
+            note = describe_trouble(error, what)
             if not self._is_allowed:
                 raise BadInput(f"{note}; with --allow-partial the report leaves it out and says so") from None
             self.notes.append(note)
+
+
+def describe_trouble(error: Exception, what: object) -> str:
+    if isinstance(error, (Damaged, UnknownFormat)):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{error.filename or what}: expected a file, found none"
+    return f"{what}: expected files as their stages write them, found one that is not: {error!r}"

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from contract.crawl_config import read_crawl_config
 from contract.crawl_folder import CrawlFolder
-from contract.errors import BadConfiguration, BadInput
+from contract.errors import BadConfiguration, BadInput, ColetorError
 from contract.journal_tail import read_tail
 from contract.log import find_end, replay
+from contract.plan import read_plan
 from examine.crawl_figures import describe
 from examine.duplicates import Duplicates, find_duplicates, open_sources
 from examine.report.answers import Answers, read_answers
@@ -16,6 +17,7 @@ from examine.report.damage import LeftOut
 from examine.report.known import Known, read_known
 from examine.report.ranks import Ranks, read_ranks
 from examine.report.work import Work, describe_work
+from storage.errors import Damaged, UnknownFormat
 
 LOOKS = 4  # a crawl at work may delete a generation while we read it
 CLUSTERS = 10  # of pages with the same content that are named
@@ -71,13 +73,19 @@ def read_once(crawl: CrawlFolder, status: dict, ranks: Ranks | None, left_out: L
         describe_work(read_tail(crawl.path)),
         duplicates,
         ranks,
-        read_limit(crawl),
+        read_limit(crawl, status),
         list(dict.fromkeys(left_out.notes)),
     )
 
 
-def read_limit(crawl: CrawlFolder) -> int:
-    """The bandwidth limit; 0 where there is none, or no configuration that can be read."""
+def read_limit(crawl: CrawlFolder, status: dict) -> int:
+    """The bandwidth limit of the newest cycle, which --set may have given, or of the next; 0 where there is none."""
+    cycles = [cycle["cycle"] for cycle in status["open"]]
+    cycles += [block["generation"] for block in status["by_block"] if block["generation"] is not None]
+    try:
+        return read_plan(crawl.path, max(cycles)).config.fetcher.bandwidth_max_bytes_per_s
+    except (ValueError, OSError, ColetorError, Damaged, UnknownFormat):  # the first: it has no cycle yet
+        pass
     try:
         return read_crawl_config(crawl.path).fetcher.bandwidth_max_bytes_per_s
     except BadConfiguration:
