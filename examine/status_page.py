@@ -140,9 +140,7 @@ def describe_policy(status: dict) -> Iterator[str]:
         unprepared = f"; {count(status['unprepared'], 'block')} not prepared for that yet: a turn for it comes first"
     yield labelled("policy", f"{status['policy']}, {revisits}{unprepared}")
     if status["ranked"] is not None:
-        yield labelled(
-            "ranks", f"{status['ranked']:,} of {count(status['known'], 'known URL')} have one, of ranks_file"
-        )
+        yield labelled("ranks", f"{status['ranked']:,} of {count(status['known'], 'known URL')} have one in ranks_file")
     if status["domains_closed"] is not None:
         yield labelled("domains", f"{status['domains']:,} known, {status['domains_closed']:,} closed")
     if status["visits"] is not None and (status["revisit_policy"] != "none" or status["changes"]):

@@ -110,4 +110,4 @@ def test_without_a_run_rates_end_with_its_last_stage():
 
 def test_ranks_have_a_line_where_the_policy_reads_them():
     assert line_of("ranks", page_of()) is None
-    assert line_of("ranks", page_of(ranked=3)) == "3 of 10 known URLs have one, of ranks_file"
+    assert line_of("ranks", page_of(ranked=3)) == "3 of 10 known URLs have one in ranks_file"
