@@ -113,8 +113,8 @@ def of_ranks(status: dict) -> Iterator[dict]:
         yield {
             "what": f"[scheduler] ranks_file has no rank of any of the {count(status['known'], 'known URL')}: "
             f"the policy {status['policy']} orders nothing by it",
-            "do": f"bin/run-cycle --crawl {shlex.quote(status['crawl'])} --config FILE, where FILE names ranks of these "
-            "URLs or their servers (docs/ordering.md says how to make them)",
+            "do": f"bin/run-cycle --crawl {shlex.quote(status['crawl'])} --config FILE, where FILE names ranks of "
+            "these URLs or their servers (docs/ordering.md says how to make them)",
         }
 
 
