@@ -13,6 +13,7 @@ import altair as alt
 
 from contract.terminal import make_plain
 from examine.report.words import Words
+from examine.tables.layout import unique_names
 
 Chart = alt.LayerChart
 WIDTH, HEIGHT, ROW_HEIGHT = 820, 250, 22
@@ -25,7 +26,7 @@ DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 INK, GRID = "#1a1a1a", "#d9d9d9"
 LETTER_FROM = 0.02  # of the time that the chart shows: a shorter bar has no room for its letter
 PNG_SCALE = 2
-TIME_FORMATS = ((172_800, "%Y-%m-%d"), (7_200, "%m-%d %H:%M"), (600, "%H:%M"), (8, "%H:%M:%S"), (0, "%H:%M:%S.%L"))
+TIME_FORMATS = ((604_800, "%Y-%m-%d"), (7_200, "%m-%d %H:%M"), (600, "%H:%M"), (8, "%H:%M:%S"), (0, "%H:%M:%S.%L"))
 _numbers = count(1)
 
 
@@ -44,7 +45,9 @@ def bars(rows: Sequence[tuple[str, float]], quantity: str, words: Words, total: 
     def tell(value: float) -> str:
         return words.number(value) + (f"  ({words.share(value / total)})" if total else "")
 
-    told = [(label, value, tell(value)) for label, value in rows]
+    # Bars of one label would lie on each other, as of long URLs that were shortened alike.
+    labels = unique_names([label for label, _ in rows])
+    told = [(label, value, tell(value)) for label, (_, value) in zip(labels, rows)]
     base = alt.Chart(values_of(("label", "value", "told"), told)).encode(
         y=alt.Y(
             "label:N",

@@ -9,7 +9,7 @@ from examine.report.sums import OTHERS
 from examine.report.words import Words
 
 TABLE_ROWS_MAX = 15
-LABEL_MAX = 60  # characters beside a bar; the table has the whole text
+LABEL_MAX = 40  # characters beside a bar, for which there is room; the table has the whole text
 
 Cell = str | int | float | None
 
@@ -40,7 +40,9 @@ def plain(text: object) -> str:
 
 
 def shorten(text: str) -> str:
-    return text if len(text) <= LABEL_MAX else text[: LABEL_MAX - 1] + OTHERS
+    """Its begin and its end: URLs of one server begin alike."""
+    half = LABEL_MAX // 2
+    return text if len(text) <= LABEL_MAX else text[: half - 1] + OTHERS + text[-half:]
 
 
 def thin_out(rows: Sequence[Sequence[Cell]], words: Words) -> tuple[Sequence[Sequence[Cell]], str]:

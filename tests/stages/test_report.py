@@ -22,11 +22,13 @@ from contract.rank_files import crawl_line
 from contract.tables import FAILED
 from examine.rates import estimate_end
 from examine.report.__main__ import SECTIONS, expect_file, make_sections
+from examine.report.charts import bars, draw_svg
 from examine.report.collection import show_depth
 from examine.report.figures import gather
 from examine.report.page import make_page, show_section
 from examine.report.progress import tell_estimate
 from examine.report.ranks import read_ranks
+from examine.report.sections import shorten
 from examine.report.sums import BUCKETS_MAX, OTHERS, Bins, Tally, Timeline
 from examine.report.words import PORTUGUESE, Words
 from tests.golden import GOLDEN
@@ -194,6 +196,16 @@ def test_sums_stay_small_and_lose_nothing():
         tally.count(f"word {number}", 1)
     tally.count("often", 9)
     assert tally.most_common(1) == [("often", 9), (OTHERS, 20_000)] and tally.total() == 20_009
+
+
+def test_bars_of_labels_that_were_shortened_alike_stay_apart():
+    urls = [
+        f"http://www.example.br/a/very/long/{way}/to/the/page/of/another/page" for way in ("first", "other", "last")
+    ]
+    labels = [shorten(url) for url in urls]
+    assert len({*labels}) == 1 and labels[0].startswith("http://www") and labels[0].endswith("another/page")
+    svg = draw_svg(bars([(label, 5) for label in labels], "pages", Words()), Words())
+    assert all(f">{labels[0]}{end}<" in svg for end in ("", "_2", "_3"))
 
 
 def test_the_command_writes_the_file_whole_and_the_pictures(tmp_path):
