@@ -34,23 +34,19 @@ from contract.log import replay
 from contract.plan import newest_plan
 from contract.seeds import parse_lines
 from contract.tables import METADATA
-from contract.trouble import DIED, MEMORY, TOO_LONG, TRUNCATED, explain
+from contract.trouble import TOO_LONG, TRUNCATED, explain
 from contract.units import count, moment, size
 from contract.warc import PageReader, Record, parse_response
 from examine import url_history, why
 from examine.page_text import HTML, decode, is_textual
 from examine.tables.layout import add_forms, print_rows
-from examine.text_reader import MEMORY_MAX_BYTES, PAGE_MAX_S, PageText, TextReader, read_whole_text
+from examine.text_reader import PAGE_MAX_S, explain_no_text, read_alone
 from examine.url_history import Subject
 from storage.errors import Damaged
 
 NAME = "page"
 BODY_MAX_BYTES = 256 << 20
 CONTROL = frozenset(range(32)) - set(b"\t\n\f\r\x1b")  # bytes that text does not have
-WHY_NO_TEXT = {
-    DIED: "it takes more than {page_max_s} s of processor time, or crashes its reader",
-    MEMORY: f"it takes more than {size(MEMORY_MAX_BYTES)} of memory",
-}
 LISTED = ("visit", "fetched", "status", "type", "bytes", "brought", "cycle", "file", "offset")
 
 
@@ -177,20 +173,12 @@ def write_text(body: bytes, row: dict, page_max_s: int = PAGE_MAX_S) -> None:
         raise BadInput(f"{row['url']}: a body of type {row['type'] or 'unknown'} has no text here; leave out --text")
     text = decode(body, row["charset"])
     if row["type"] in HTML:
-        found = read_html(text, page_max_s)
+        found = read_alone(text, page_max_s)
         if found.text is None:
-            why = WHY_NO_TEXT.get(found.trouble, "its reader fails on it").format(page_max_s=page_max_s)
+            why = explain_no_text(found.trouble, page_max_s)
             raise BadInput(f"{row['url']}: its text cannot be read: {why}; leave out --text")
         text = found.text
     sys.stdout.write(text.rstrip("\n") + "\n")
-
-
-def read_html(html: str, page_max_s: int) -> PageText:
-    reader = TextReader(1, page_max_s, read_whole_text)
-    try:
-        return next(reader.read_each([(None, html)]))[1]
-    finally:
-        reader.close()
 
 
 def write_body(body: bytes, row: dict) -> None:

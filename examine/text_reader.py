@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 from typing import NamedTuple, TypeVar
 
 from contract.trouble import DIED, MEMORY, UNREADABLE
+from contract.units import size
 from examine.page_text import detect_language, main_text_of, whole_text_of
 
 PAGE_MAX_S = 10  # of processor time
@@ -79,6 +80,21 @@ class TextReader:
 
     def _start(self) -> "Child":
         return Child(self._page_max_s, self._read)
+
+
+def read_alone(html: str, page_max_s: int = PAGE_MAX_S) -> PageText:
+    """The whole text of one page."""
+    reader = TextReader(1, page_max_s, read_whole_text)
+    try:
+        return next(reader.read_each([(None, html)]))[1]
+    finally:
+        reader.close()
+
+
+def explain_no_text(trouble: str, page_max_s: int = PAGE_MAX_S) -> str:
+    if trouble == DIED:
+        return f"it takes more than {page_max_s} s of processor time, or crashes its reader"
+    return f"it takes more than {size(MEMORY_MAX_BYTES)} of memory" if trouble == MEMORY else "its reader fails on it"
 
 
 class Child:

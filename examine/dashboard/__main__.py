@@ -6,7 +6,8 @@
 
 The page shows the ring with what each cycle in flight is doing, rates, limits, errors with examples, slowest servers,
 blocks and the disk, and renews itself every two seconds. The pictures follow after each commit. The box on top takes a
-URL, says what became of it as bin/why does, and shows the stored page as text.
+URL, says what became of it as bin/why does, and shows the stored page: its text as bin/page --text prints it, and its
+source.
 
 It reads files only, needs no lock and no network, and does not disturb the crawl. On loopback every user of this
 machine may look. With --listen of another address a token is required: it changes with each start, unless

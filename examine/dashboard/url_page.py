@@ -1,4 +1,4 @@
-"""The answer to the box for a URL: what bin/why says, and the stored page as text."""
+"""The answer to the box for a URL: what bin/why says, the text of the stored page, and its source."""
 
 from contract import names
 from contract.body import decode_body
@@ -8,11 +8,13 @@ from contract.units import size
 from contract.warc import PageReader, parse_response
 from examine import why
 from examine.dashboard.fragments import tell
-from examine.page_text import decode
+from examine.page_text import HTML, decode
+from examine.text_reader import explain_no_text, read_alone
 from storage.errors import Damaged, UnknownFormat
 
 PAGE_MAX_BYTES = 1 << 20  # of a stored page that are shown
 URL_MAX_CHARACTERS = 8_000
+TEXT_MAX_S = 3  # of processor time, for the text of a page
 UNREADABLE = (ColetorError, Damaged, UnknownFormat, OSError)
 
 
@@ -27,7 +29,7 @@ def show_url(crawl: CrawlFolder, text: str, now_ms: int) -> str:
 
 
 def show_stored(crawl: CrawlFolder, facts: dict) -> str:
-    """The body of the last full answer, as text: nothing of it is read as HTML."""
+    """The body of the last full answer: the text that a reader sees, and its source; no browser reads it as HTML."""
     row, cycle = facts["page"], facts["known"]["collected"]["cycle"]
     path = crawl.path / names.cycle(cycle) / names.FETCHER / row["file"]
     try:
@@ -35,6 +37,18 @@ def show_stored(crawl: CrawlFolder, facts: dict) -> str:
         body = decode_body(parse_response(record.block), PAGE_MAX_BYTES).content
     except UNREADABLE as error:
         return f"<h2>Stored page</h2><p>{tell(error)}</p>"
-    text = "\n".join(map(tell, decode(body, row["charset"]).splitlines()))
     cut = f", the first {size(PAGE_MAX_BYTES)}" if len(body) >= PAGE_MAX_BYTES else ""
-    return f"<h2>Stored page</h2><p>{tell(row['type'])}, {tell(size(row['bytes']))}{cut}</p><pre>{text}</pre>"
+    head = f"<h2>Stored page</h2><p>{tell(row['type'])}, {tell(size(row['bytes']))}{cut}</p>"
+    source = decode(body, row["charset"])
+    if row["type"] not in HTML:
+        return head + show_lines(source)
+    found = read_alone(source, TEXT_MAX_S)
+    text = f"<p>None: {tell(explain_no_text(found.trouble, TEXT_MAX_S))}.</p>"
+    if found.text is not None:
+        text = show_lines(found.text)
+    return f"{head}<h3>Text</h3>{text}<h3>Source</h3>{show_lines(source)}"
+
+
+def show_lines(text: str) -> str:
+    lines = "\n".join(map(tell, text.splitlines()))
+    return f"<pre>{lines}</pre>"

@@ -84,7 +84,7 @@ def test_the_box_says_what_bin_why_says_and_shows_the_page(golden):
     _, _, page = ask(golden, "/url", f"u={quote(url)}")
     told = subprocess.run([ROOT / "bin/why", "--crawl", GOLDEN, url], capture_output=True, text=True).stdout
     assert told.splitlines()[1].split(":")[0] in page and "state     collected" in page
-    assert "<h2>Stored page</h2>" in page
+    assert "<h2>Stored page</h2>" in page and "<h3>Text</h3><pre>" in page and "<h3>Source</h3><pre>" in page
     assert "no URL for this crawl" in ask(golden, "/url", "u=mailto:x")[2]
     assert "Give a URL" in ask(golden, "/url")[2]
 
