@@ -78,6 +78,8 @@ def main() -> int:
     parser.add_argument("--ranks", type=Path, metavar="FILE", help="show ranks: a URL, a blank and its rank per line")
     arguments = parser.parse_args()
     expect_file(arguments.out)
+    if arguments.png is not None:
+        expect_folder(arguments.png)
     words = Words(arguments.language)
     now_ms = time.time_ns() // 1_000_000
     of = gather(open_folder(arguments.crawl), now_ms, allow_partial=arguments.allow_partial, ranks_file=arguments.ranks)
@@ -95,6 +97,13 @@ def expect_file(path: Path) -> None:
     """Usage where a report must not be put: it would replace a device, or a file of a crawl."""
     if not path.parent.is_dir() or is_other_thing(path):
         raise Usage(f"--out: expected a file or a new name, in a folder that exists, found another thing: {path}")
+    expect_outside(path)
+
+
+def expect_folder(path: Path) -> None:
+    """Usage where pictures must not be put."""
+    if path.exists() and not path.is_dir():
+        raise Usage(f"--png: expected a folder or a new name, found another thing: {path}")
     expect_outside(path)
 
 

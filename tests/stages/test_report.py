@@ -21,7 +21,7 @@ from contract.errors import BadInput, Usage
 from contract.rank_files import crawl_line
 from contract.tables import FAILED
 from examine.rates import estimate_end
-from examine.report.__main__ import SECTIONS, expect_file, make_sections
+from examine.report.__main__ import SECTIONS, expect_file, expect_folder, make_sections
 from examine.report.charts import bars, draw_svg
 from examine.report.collection import show_depth
 from examine.report.figures import gather
@@ -232,6 +232,10 @@ def test_a_report_replaces_no_device_and_no_file_of_a_crawl(tmp_path):
             expect_file(out)
     assert (crawl / names.CRAWL_FILE).read_bytes() == before
     expect_file(tmp_path / "report.html")
+    for folder in (pipe, crawl / names.CRAWL_FILE, crawl / "pictures"):
+        with pytest.raises(Usage, match=str(folder)):
+            expect_folder(folder)
+    expect_folder(tmp_path / "pictures")
 
 
 @pytest.mark.long
