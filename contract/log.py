@@ -285,11 +285,8 @@ def decode_entry(value: dict[str, Any]) -> Entry:
 
 def describe_commits(commits: int, kinds: Mapping[str, int]) -> str:
     """`34 commits (25 crawl, 6 absorb, 1 seed, 2 grow)`: the same words wherever commits are counted."""
-    return count(commits, "commit") + (f" ({list_kinds(kinds)})" if kinds else "")
-
-
-def list_kinds(kinds: Mapping[str, int]) -> str:
-    return ", ".join(f"{kinds[kind]:,} {kind}" for kind in KINDS if kinds.get(kind))
+    by_kind = ", ".join(f"{kinds[kind]:,} {kind}" for kind in KINDS if kinds.get(kind))
+    return count(commits, "commit") + (f" ({by_kind})" if by_kind else "")
 
 
 def read_kind(word: object) -> str:

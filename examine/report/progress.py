@@ -3,7 +3,7 @@
 from itertools import accumulate
 
 from contract import names
-from contract.log import CRAWL, list_kinds
+from contract.log import CRAWL
 from contract.units import moment
 from examine.report.charts import bars, gantt, lines
 from examine.report.cycles import FETCHED
@@ -47,7 +47,8 @@ def summarise(of: Figures, words: Words) -> Section:
 
 
 def tell_commits(status: dict, words: Words) -> str:
-    kinds = words.value(list_kinds(status["entries"]))
+    """As bin/status counts them: kinds by their names in the log."""
+    kinds = ", ".join(f"{words.number(number)} {kind}" for kind, number in status["entries"].items())
     return words.number(status["commits"]) + (f" ({kinds})" if kinds else "")
 
 

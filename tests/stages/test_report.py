@@ -26,7 +26,7 @@ from examine.report.charts import bars, draw_svg
 from examine.report.collection import show_depth
 from examine.report.figures import gather
 from examine.report.page import make_page, show_section
-from examine.report.progress import tell_estimate
+from examine.report.progress import tell_commits, tell_estimate
 from examine.report.ranks import read_ranks
 from examine.report.sections import shorten
 from examine.report.sums import BUCKETS_MAX, OTHERS, Bins, Tally, Timeline
@@ -72,6 +72,8 @@ def test_numbers_are_those_of_bin_status():
     assert int(told["collected pages"]) == sum(pages) == status["collected"] > 0
     assert [told["known URLs"], told["waiting URLs"]] == [str(status["known"]), str(status["waiting"])]
     assert told["answers, with later visits"] == str(status["fetched"]["answered"])
+    in_portuguese = tell_commits({"commits": 1_234, "entries": {"crawl": 1_230, "seed": 4}}, Words(PORTUGUESE))
+    assert in_portuguese == "1.234 (1.230 crawl, 4 seed)"
     last = structure.rows["cycles"][-1]
     assert last[-3:] == [str(status[name]) for name in ("known", "collected", "waiting")]
     assert int(structure.rows["pages"][-1][1]) == status["fetched"]["answered"]
