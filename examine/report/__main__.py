@@ -86,7 +86,7 @@ def main() -> int:
     sections = make_sections(of, words)
     write(arguments.out, make_page(of, sections, words).encode("utf-8", "backslashreplace"))
     if arguments.png is not None:
-        write_pictures(arguments.png, sections, words)
+        write_pictures(arguments.png, sections, words, of.left_out)
     pictures = sum(part.chart is not None for section in sections for part in section.parts)
     partial = f"; partial: {count(len(of.left_out), 'file')} could not be read" if of.left_out else ""
     say(f"{arguments.out}: {count(of.status['collected'], 'page')}, {count(pictures, 'picture')}{partial}")
@@ -111,12 +111,15 @@ def make_sections(of: Figures, words: Words) -> list[Section]:
     return [make(of, words) for make in SECTIONS]
 
 
-def write_pictures(folder: Path, sections: list[Section], words: Words) -> None:
+def write_pictures(folder: Path, sections: list[Section], words: Words, left_out: list[str]) -> None:
+    note = ""
+    if left_out:
+        note = words("Partial, files that could not be read: {number}").format(number=words.number(len(left_out)))
     folder.mkdir(parents=True, exist_ok=True)
     for section in sections:
         for part in section.parts:
             if part.chart is not None:
-                write(folder / f"{part.name}.png", draw_png(part.chart, words))
+                write(folder / f"{part.name}.png", draw_png(part.chart, words, note))
 
 
 def write(path: Path, content: bytes) -> None:

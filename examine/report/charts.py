@@ -179,7 +179,10 @@ def draw_svg(chart: Chart, words: Words) -> str:
     return svg
 
 
-def draw_png(chart: Chart, words: Words) -> bytes:
+def draw_png(chart: Chart, words: Words, note: str = "") -> bytes:
+    """The picture alone, with a note above it where there is something to say."""
     stream = io.BytesIO()
+    if note:
+        chart = chart.properties(title=alt.Title(make_plain(note), anchor="start", fontSize=12, color=COLOURS[1]))
     configured(chart, words).save(stream, format="png", scale_factor=PNG_SCALE)
     return stream.getvalue()

@@ -147,7 +147,8 @@ def show_ranks(of: Figures, words: Words) -> Section:
             words,
         ),
     ]
-    return Section("ranks", words("Ranks"), words(told), parts)
+    head = f" {words('Its head says: {head}.').format(head='; '.join(ranks.head))}" if ranks and ranks.head else ""
+    return Section("ranks", words("Ranks"), words(told) + head, parts)
 
 
 def show_depth(of: Figures, words: Words) -> Section:

@@ -67,6 +67,8 @@ TEXTS = {
     ),
     "The first {shown} of {all} rows.": "As primeiras {shown} de {all} linhas.",
     "Ranks of the file that --ranks names.": "Postos do arquivo que --ranks indica.",
+    "Its head says: {head}.": "Seu cabeçalho diz: {head}.",
+    "Partial, files that could not be read: {number}": "Parcial, arquivos que não puderam ser lidos: {number}",
     "Give a file of bin/graph rank with --ranks to see ranks here.": (
         "Com --ranks e um arquivo de bin/graph rank, os postos aparecem aqui."
     ),

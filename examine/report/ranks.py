@@ -19,6 +19,7 @@ from examine.report.known import TOP
 from storage.tables import column, read_table
 
 LINE_MAX_BYTES = 1 << 16
+HEAD_MAX, HEAD_LINE_MAX = 4, 200  # lines, and characters of each
 IDENTITY_MAX = 60  # characters of what a file says that it is of
 
 
@@ -27,6 +28,7 @@ class Ranks:
     best: list[tuple[str, float]] = field(default_factory=list)
     decades: Counter[int] = field(default_factory=Counter)  # n: ranks from 10**n on -> lines
     zeros: int = 0
+    head: list[str] = field(default_factory=list)  # what the file says of itself, also whether it is partial
 
     def rows(self) -> list[tuple[str, int]]:
         """The distribution, from the smallest ranks on."""
@@ -41,6 +43,8 @@ def read_ranks(path: Path, crawl: CrawlFolder) -> Ranks:
         for number, line in enumerate(iter(lambda: file.readline(LINE_MAX_BYTES), b""), 1):
             if not line.strip() or line.startswith(b"#"):
                 expect_own(path, crawl_of(line), crawl)
+                if len(ranks.head) < HEAD_MAX and line.strip() and not ranks.decades:
+                    ranks.head.append(make_plain(line[1:].decode("utf-8", "replace").strip()[:HEAD_LINE_MAX]))
                 continue
             name, rank = parse(path, number, line)
             if rank:

@@ -175,6 +175,11 @@ def test_ranks_are_those_of_this_crawl(tmp_path):
         read_ranks(ranks, crawl)
     ranks.write_bytes(crawl_line(crawl.crawl_id) + b"http://a.test/ 0.5\n")
     assert read_ranks(ranks, crawl).best == [("http://a.test/", 0.5)]
+    ranks.write_bytes(b"# PARTIAL: <b>\x1b[2J\n" + ranks.read_bytes())
+    words = Words(PORTUGUESE)
+    _, page = report_of(crawl.path, words, ranks_file=ranks)
+    check_harmless(page)
+    assert "Seu cabeçalho diz: PARTIAL: &lt;b&gt;" in page and words.missing == set(), "a partial graph is labelled"
     ranks.write_bytes(crawl_line("0123") + b"http://a.test/ 0.5\n")
     with pytest.raises(BadInput, match=f"expected ranks of crawl {crawl.crawl_id}, found those of crawl 0123; make"):
         read_ranks(ranks, crawl)
