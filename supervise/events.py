@@ -21,7 +21,8 @@ def describe_event(event: str, facts: dict) -> tuple[str, str]:
     """The level and the text of an event; KeyError where there is no such event."""
     level, describe = EVENTS[event]
     text = describe(**facts)
-    return (WARNING if event == "stage_ended" and facts["code"] else level), text
+    is_warning = event == "stage_ended" and facts["code"] or event == "committed" and orders_nothing(**facts)
+    return (WARNING if is_warning else level), text
 
 
 def describe_kept_keys(plan: Plan, config: Config) -> Iterator[str]:
@@ -95,18 +96,28 @@ def _committed(plan: Plan, counts: dict) -> str:
         return f"cycle {plan.cycle} forgot {gone} of block {plan.block}, which no page links to any more; {left} stay"
     if not kind.fetches:
         prepared = merged.get("prepared")
-        return (
-            f"cycle {plan.cycle} ({plan.kind}) of block {plan.block} committed"
-            if prepared is None
-            else _prepared(plan, merged, prepared)
-        )
+        done = f"cycle {plan.cycle} ({plan.kind}) of block {plan.block} committed"
+        return (done if prepared is None else _prepared(plan, merged, prepared)) + describe_ranked(merged)
     fetched = counts[names.FETCHER]
     return (
         f"cycle {plan.cycle} block {plan.block}/{plan.blocks}: {count(fetched['answered'], 'page')}, "
         f"{describe_seen_again(merged)}{size(fetched['bytes'])}, {fetched['failed']:,} failed, "
         f"{fetched['refused']:,} refused, {fetched['not_reached']:,} not reached; {count(merged['new'], 'new URL')}, "
-        f"{merged['waiting']:,} waiting in the block"
+        f"{merged['waiting']:,} waiting in the block{describe_ranked(merged)}"
     )
+
+
+def describe_ranked(merged: dict) -> str:
+    """What the file of ranks is worth to the block; empty where the policy reads none."""
+    if "ranked" not in merged:
+        return ""
+    return f"; {merged['ranked']:,} of {count(merged['known'], 'known URL')} have a rank"
+
+
+def orders_nothing(plan: Plan, counts: dict) -> bool:
+    """Whether a turn that read no pages, as each block has one at first, found no URL of the block in ranks_file."""
+    merged = counts.get(names.VERIFIER, {})
+    return merged.get("ranked") == 0 and merged["known"] > 0 and not KINDS[plan.kind].fetches
 
 
 def _prepared(plan: Plan, merged: dict, prepared: dict) -> str:

@@ -96,6 +96,19 @@ CASES = [
         "cycle 12 prepared block 0 for the changed configuration (policy in-links): 1,234 URLs, 3 refused by the scope",
     ),
     (
+        "committed",
+        {"plan": make_plan(12, 0, kind=ABSORB), "counts": {"verifier": {"known": 6, "ranked": 0}}},
+        WARNING,
+        "cycle 12 (absorb) of block 0 committed; 0 of 6 known URLs have a rank",
+    ),
+    (
+        "committed",
+        {"plan": PLAN, "counts": {"fetcher": FETCHED, "verifier": {"new": 4, "waiting": 6, "known": 10, "ranked": 7}}},
+        INFO,
+        "cycle 17 block 2/8: 5 pages, 2.0 kB, 1 failed, 2 refused, 3 not reached; 4 new URLs, 6 waiting in the block; "
+        "7 of 10 known URLs have a rank",
+    ),
+    (
         "unprepared",
         {"plan": make_plan(12, 0, kind=ABSORB, config=IN_LINKS)},
         WARNING,
