@@ -94,16 +94,16 @@ def read_day(text: str) -> int:
 
 def describe(graph: Graph, folder: Path, is_new: bool) -> Iterator[str]:
     about, counts = graph.manifest, graph.manifest["counts"]
-    yield f"{folder}: {'written' if is_new else 'up to date'}, from {count(about['cycles'], 'cycle')}"
+    yield f"{folder}: {'written' if is_new else 'up to date'}, from {count(len(about['cycles']), 'cycle')}"
     if graph.is_partial:
         yield f"PARTIAL: {count(len(about['missing']), 'cycle')} left out: {', '.join(about['missing'])}"
     for name in LEVELS:
         level = graph.level(name)
         yield f"{name}: {level.nodes:,}, edges: {level.edges:,}"
     yield (
-        f"links read: {counts['rows']:,}; left out: {counts['no_target']:,} to targets without a page, "
-        f"{counts['no_page']:,} from pages without a text, {counts['filtered']:,} by the options, "
-        f"{counts['repeated']:,} repeated"
+        f"links: {counts['rows']:,}; left out: {counts['no_target']:,} to targets without a page, "
+        f"{counts['no_page']:,} from what is no page, {counts['link_sources']:,} from or to link sources, "
+        f"{counts['filtered']:,} by the options, {counts['repeated']:,} repeated"
     )
     for key, first, second in about["shared"]:
         urls = graph.pages.texts.read(np.array([first, second]))

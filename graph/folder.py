@@ -1,7 +1,6 @@
-"""The folder of a graph: numbered versions, of which the newest published one counts, and the runs of cycles.
+"""The folder of a graph: numbered versions, of which the newest published one counts.
 
-graph/00000002/     manifest.json, pages.*, servers.*, domains.*
-graph/runs/00000017/     the sorted URLs of cycle 17
+graph/00000002/     manifest.json, pages.*, servers.*, domains.*, unknown_targets.*
 graph/sort/     what a build is sorting; no build needs what another one left there
 """
 
@@ -27,7 +26,7 @@ from storage.arrays import Array, open_array
 from storage.errors import Damaged
 from storage.publish import is_published, make_folder, read_manifest, verify
 
-RUNS, SORT, LOCK = "runs", "sort", "lock"
+SORT, LOCK = "sort", "lock"
 FORWARD, BACKWARD = "links", "backlinks"
 PAGES, SERVERS, DOMAINS = LEVELS = ("pages", "servers", "domains")
 

@@ -28,8 +28,9 @@ from contract.units import count
 from graph.base_set import base_of, induce
 from graph.folder import LEVELS, PAGES, SERVERS, Level, add_graph_option, choose_graph
 from graph.harmonic import harmonic
-from graph.matrices import EDGE_BYTES, Values, transpose
+from graph.matrices import transpose
 from graph.pagerank import DAMPING, hits, pagerank
+from graph.products import Values
 from storage.arrays import Rows
 from storage.publish import putting
 
@@ -49,7 +50,11 @@ def main(words: list[str]) -> None:
     parser.add_argument("--preferred", type=Path, metavar="FILE", help="of pagerank: where the surfer jumps to")
     parser.add_argument("--roots", type=Path, metavar="FILE", help="of authorities and hubs: the roots of a base set")
     parser.add_argument(
-        "--memory-mib", type=at_least(64), default=1024, metavar="N", help="for edges in memory (default: 1024)"
+        "--memory-mib",
+        type=at_least(64),
+        default=1024,
+        metavar="N",
+        help="for the counters of harmonic (default: 1024)",
     )
     add_graph_option(parser)
     arguments = parser.parse_args(words)
@@ -79,15 +84,12 @@ def read_damping(text: str) -> float:
 
 def rank(level: Level, arguments: Namespace, nodes: Rows | None) -> tuple[Values, str]:
     """The ranks of all nodes, or of these, and what to say about them."""
-    edges_at_once = arguments.memory_mib * MIB // EDGE_BYTES
     if arguments.by == "harmonic":
         found = harmonic(level.backlinks, arguments.memory_mib * MIB)
         return found.values, f", estimated with a relative error of {found.error:.1%} per count" if found.error else ""
     if arguments.by == "pagerank":
         preferred = None if arguments.preferred is None else read_nodes(level, arguments.preferred)
-        ranks = pagerank(
-            level.links, level.backlinks, arguments.damping, preferred=preferred, edges_at_once=edges_at_once
-        )
+        ranks = pagerank(level.links, level.backlinks, arguments.damping, preferred=preferred)
         return ranks, f", damping {arguments.damping:g}" + (
             f", from {len(preferred)} preferred" if preferred is not None else ""
         )
@@ -95,7 +97,7 @@ def rank(level: Level, arguments: Namespace, nodes: Rows | None) -> tuple[Values
     if nodes is not None:
         links = induce(nodes, level.links)
         backlinks = transpose(links)
-    hubs, authorities = hits(links, backlinks, edges_at_once=edges_at_once)
+    hubs, authorities = hits(links, backlinks)
     return (hubs if arguments.by == "hubs" else authorities), " of a base set" * (nodes is not None)
 
 
