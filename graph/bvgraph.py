@@ -1,0 +1,312 @@
+"""The compressed form of WebGraph, BVGraph, as its Java and Rust libraries read it.
+
+P. Boldi and S. Vigna, "The WebGraph Framework I: Compression Techniques", WWW 2004; its codes: "The WebGraph Framework
+II: Codes for the World-Wide Web", DCC 2004, and P. Elias, IEEE Transactions on Information Theory 21, 1975. Pages that
+are neighbours by URL have similar links, most of them nearby. So the list of a node says what it copies from one of
+the seven lists before it, then its runs of neighbours, then the gaps between what remains:
+
+outdegree         gamma; nothing follows for 0
+reference         unary: how many nodes before this one the list stands of which parts are copied; 0: none
+blocks            with a reference: their number, then lengths that are copied and skipped in turn; each minus 1, but
+                  for the first. The last one, up to the end of that list, is left out
+intervals         where targets remain: the number of runs of at least 4; of each its begin (the first from the node
+                  on, others from the end of the run before, plus 1), and its length minus 4
+residuals         zeta 3: the first from the node on, others from the one before, plus 1
+
+All others are gamma. A number from the node on may be negative: 2 * x, or -2 * x - 1. Bits run from the most
+significant one of each byte. A list of which parts are copied copies itself at most three deep.
+
+graph.graph holds the lists, graph.offsets in gamma the bits between their beginnings, of the first and of the end too,
+graph.properties what a reader must know.
+"""
+
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from contract.errors import BadInput
+from graph.csr import INT32_END, Csr
+from graph.folder import Level
+from graph.padova import write_urls
+from storage.arrays import Array
+from storage.compiled import compiled
+from storage.errors import naming
+
+GRAPH, OFFSETS, PROPERTIES = FILES = ("graph.graph", "graph.offsets", "graph.properties")
+EDGES_AT_ONCE = 1 << 20
+EDGE_BYTES, NODE_BYTES = 6, 17  # at most: a zeta code has 44 bits, the rest of a node two gamma codes and 1 bit
+GAP_BYTES = 16  # a gamma code of 64 bits has 127
+# The usual parameters. Readers take them from graph.properties; a larger window makes it slower and little smaller.
+WINDOW = 7
+CHAIN_MAX = 3
+INTERVAL_LEAST = 4
+ZETA = 3
+
+
+def write_bvgraph(folder: Path, level: Level) -> None:
+    compress(folder, level.links)
+    write_urls(folder, level)
+
+
+def compress(folder: Path, links: Csr) -> int:
+    """Writes the three files; returns the bits of the lists."""
+    if len(links) >= INT32_END:
+        raise BadInput(f"webgraph has numbers of 31 bits: expected fewer than {INT32_END:,} nodes, found {len(links):,}")
+    with (
+        open(folder / GRAPH, "wb") as graph_file,
+        open(folder / OFFSETS, "wb") as offsets_file,
+        naming(folder / GRAPH),
+    ):
+        lists, gaps = BitFile(graph_file), BitFile(offsets_file)
+        write_gaps(gaps, np.zeros(1, np.int64))
+        chains = np.zeros(0, np.int64)  # of the last lists: how deep each one copies
+        for start, stop in links.row_pieces(EDGES_AT_ONCE):
+            lengths, chains = write_lists(lists, links, start, stop, chains)
+            write_gaps(gaps, lengths)
+        lists.close()
+        gaps.close()
+    about = {
+        "graphclass": "it.unimi.dsi.webgraph.BVGraph",
+        "version": 0,
+        "endianness": "big",
+        "nodes": len(links),
+        "arcs": links.edges,
+        "windowsize": WINDOW,
+        "maxrefcount": CHAIN_MAX,
+        "minintervallength": INTERVAL_LEAST,
+        "zetak": ZETA,
+        "compressionflags": "",
+        "length": lists.bits,
+    }
+    with naming(folder / PROPERTIES):
+        lines = "".join(f"{name}={value}\n" for name, value in about.items())
+        (folder / PROPERTIES).write_text(f"#BVGraph properties\n{lines}")
+    return lists.bits
+
+
+class BitFile:
+    """A file to which bits are appended: those of its last byte that are not full are kept for the next ones."""
+
+    def __init__(self, file: BinaryIO):
+        self._file, self._last = file, 0
+        self.bits = 0
+
+    def open_piece(self, bytes_max: int) -> tuple[Array, int]:
+        """Zeros to set bits in, and the first bit that is free."""
+        piece = np.zeros(bytes_max + 1, np.uint8)
+        piece[0] = self._last
+        return piece, self.bits % 8
+
+    def append(self, piece: Array, end: int) -> None:
+        """Takes over all bits of the piece before `end`."""
+        self.bits += end - self.bits % 8
+        self._file.write(piece[: end // 8].tobytes())
+        self._last = int(piece[end // 8]) if end % 8 else 0
+
+    def close(self) -> None:
+        if self.bits % 8:
+            self._file.write(bytes([self._last]))
+
+
+def write_lists(file: BitFile, links: Csr, start: int, stop: int, chains: Array) -> tuple[Array, Array]:
+    """Writes the lists [start, stop). Returns their lengths in bits, and how deep the last ones copy."""
+    kept = len(chains)
+    low, middle, high = (int(links.offsets[row]) for row in (start - kept, start, stop))
+    offsets = np.asarray(links.offsets[start - kept : stop + 1], np.int64) - low
+    targets = np.ascontiguousarray(links.targets[low:high], np.int32)
+    largest = int(np.diff(offsets).max())
+    piece, begin = file.open_piece((high - middle) * EDGE_BYTES + (stop - start) * NODE_BYTES)
+    numbers, rest = np.empty(2 * list_numbers_max(largest), np.uint32), np.empty(largest, np.int32)
+    depths = np.concatenate([chains, np.zeros(stop - start, np.int64)])
+    lengths = np.empty(stop - start, np.int64)
+    file.append(piece, encode_lists(offsets, targets, start, kept, begin, numbers, rest, depths, lengths, piece))
+    return lengths, depths[-WINDOW:]
+
+
+def write_gaps(file: BitFile, gaps: Array) -> None:
+    piece, begin = file.open_piece(len(gaps) * GAP_BYTES)
+    file.append(piece, encode_gaps(gaps, begin, piece))
+
+
+def list_numbers_max(edges: int) -> int:
+    """Two numbers per edge at most: a block that is copied and one that is skipped, or a residual; and three counts."""
+    return 2 * edges + 5
+
+
+@compiled("i8[] i4[] i8 i8 i8 -> u4[] i4[] i8[] i8[] u1[]")
+def encode_lists(
+    offsets: Array,
+    targets: Array,
+    first: int,
+    kept: int,
+    begin: int,
+    numbers: Array,
+    rest: Array,
+    depths: Array,
+    lengths: Array,
+    piece: Array,
+) -> int:
+    """Sets the bits of each list but the first `kept`, from bit `begin` on; returns the bit behind the last one.
+
+    Of all lists that may be copied from, the one with fewest bits is taken, the nearest of equal ones. `numbers` has
+    room for two lists as numbers: the best one so far, and the one that is tried.
+    """
+    at = begin
+    for row in range(kept, len(offsets) - 1):
+        low, high, node = offsets[row], offsets[row + 1], first + row - kept
+        start = at
+        at = put_gamma(piece, at, high - low)
+        if high > low:
+            best, other = 0, len(numbers) // 2
+            reference, least, zetas, end = 0, -1, 0, 0
+            for back in range(min(WINDOW, row) + 1):
+                source = row - back
+                if back and (depths[source] == CHAIN_MAX or offsets[source] == offsets[source + 1]):
+                    continue
+                size = offsets[source + 1] - offsets[source] if back else 0
+                tried_zetas, tried_end = describe(targets, low, high, offsets[source], size, node, numbers, other, rest)
+                bits = back + count_bits(numbers, other, tried_zetas, tried_end, least - back)
+                if least < 0 or bits < least:
+                    reference, least, zetas, end = back, bits, tried_zetas, tried_end
+                    best, other = other, best
+            depths[row] = depths[row - reference] + 1 if reference else 0
+            at = put(piece, at + reference, 1, 1)
+            for number in range(best, zetas):
+                at = put_gamma(piece, at, np.int64(numbers[number]))
+            for number in range(zetas, end):
+                at = put_zeta(piece, at, np.int64(numbers[number]))
+        lengths[row - kept] = at - start
+    return at
+
+
+@compiled()
+def describe(
+    targets: Array, low: int, high: int, source: int, size: int, node: int, numbers: Array, begin: int, rest: Array
+) -> tuple[int, int]:
+    """A list as numbers from `begin` on, with `size` targets from `source` on to copy from.
+
+    Returns where those with zeta codes begin, and where all end. `rest` has room for the targets.
+    """
+    at, left, mine = begin, 0, low
+    if size:
+        at += 1
+        theirs, stop, is_copied, length = source, source + size, True, 0
+        while mine < high and theirs < stop:
+            if targets[mine] < targets[theirs]:
+                rest[left] = targets[mine]
+                left += 1
+                mine += 1
+            elif is_copied == (targets[mine] == targets[theirs]):
+                length += 1
+                theirs += 1
+                mine += is_copied
+            else:
+                numbers[at] = length - (at > begin + 1)
+                at += 1
+                is_copied, length = not is_copied, 0
+        if is_copied and theirs < stop:
+            numbers[at] = length - (at > begin + 1)
+            at += 1
+        numbers[begin] = at - begin - 1
+    for more in range(mine, high):
+        rest[left] = targets[more]
+        left += 1
+    if not left:
+        return at, at
+    counted, residuals, run, last = at, 0, 0, node
+    numbers[counted] = 0
+    at += 1
+    while run < left:
+        end = run + 1
+        while end < left and rest[end] == rest[end - 1] + 1:
+            end += 1
+        if end - run < INTERVAL_LEAST:
+            for alone in range(run, end):
+                rest[residuals] = rest[alone]
+                residuals += 1
+        else:
+            numbers[at] = rest[run] - last - 1 if numbers[counted] else fold(rest[run] - node)
+            numbers[at + 1] = end - run - INTERVAL_LEAST
+            at += 2
+            numbers[counted] += 1
+            last = rest[end - 1] + 1
+        run = end
+    zetas = at
+    for alone in range(residuals):
+        numbers[at] = rest[alone] - rest[alone - 1] - 1 if alone else fold(rest[0] - node)
+        at += 1
+    return zetas, at
+
+
+@compiled()
+def fold(number: int) -> int:
+    return 2 * number if number >= 0 else -2 * number - 1
+
+
+@compiled()
+def count_bits(numbers: Array, begin: int, zetas: int, end: int, limit: int) -> int:
+    """The bits of a list after its reference; of one that has more than `limit`, unless that is negative, some."""
+    bits = 1
+    for at in range(begin, end):
+        value = np.int64(numbers[at]) + 1
+        width = width_of(value)
+        if at < zetas:
+            bits += 2 * width - 1
+        else:
+            steps = (width - 1) // ZETA
+            bits += steps + (steps + 1) * ZETA + (value >> steps * ZETA > 1)
+        if 0 <= limit < bits:
+            break
+    return bits
+
+
+@compiled()
+def width_of(value: int) -> int:
+    """Bits of a number, from its highest 1 on."""
+    width = 0
+    while value >> width:
+        width += 1
+    return width
+
+
+@compiled()
+def put_gamma(piece: Array, at: int, number: int) -> int:
+    """Zeros, one fewer than number + 1 has bits, then number + 1."""
+    width = width_of(number + 1)
+    return put(piece, at + width - 1, number + 1, width)
+
+
+@compiled()
+def put_zeta(piece: Array, at: int, number: int) -> int:
+    """As many zeros as number + 1 has whole threes of bits behind its highest 1; a 1; which number of so many bits.
+
+    The lower ones of these, as many as there are with fewer threes, take a bit less than the others.
+    """
+    value = number + 1
+    steps = (width_of(value) - 1) // ZETA
+    least = 1 << steps * ZETA
+    at = put(piece, at + steps, 1, 1)
+    if value - least < least:
+        return put(piece, at, value - least, steps * ZETA + ZETA - 1)
+    return put(piece, at, value, steps * ZETA + ZETA)
+
+
+@compiled()
+def put(piece: Array, at: int, value: int, width: int) -> int:
+    """Sets the bits of the value from bit `at` on, where all are 0; returns the bit behind them."""
+    while width > 0:
+        taken = min(8 - (at & 7), width)
+        width -= taken
+        piece[at >> 3] |= (value >> width & ((1 << taken) - 1)) << (8 - (at & 7) - taken)
+        at += taken
+    return at
+
+
+@compiled("i8[] i8 -> u1[]")
+def encode_gaps(gaps: Array, begin: int, piece: Array) -> int:
+    """Sets the bits of the gamma codes, from bit `begin` on; returns the bit behind the last one."""
+    at = begin
+    for gap in range(len(gaps)):
+        at = put_gamma(piece, at, gaps[gap])
+    return at
