@@ -16,8 +16,8 @@ residuals         zeta 3: the first from the node on, others from the one before
 All others are gamma. A number from the node on may be negative: 2 * x, or -2 * x - 1. Bits run from the most
 significant one of each byte. A list of which parts are copied copies itself at most three deep.
 
-graph.graph holds the lists, graph.offsets in gamma the bits between their beginnings, of the first and of the end too,
-graph.properties what a reader must know.
+graph.graph holds the lists, graph.properties what a reader must know. graph.offsets has, in gamma, how many bits each
+list begins behind the one before, and where the last one ends; graph.ef has the same for PyPI's `webgraph`.
 """
 
 from pathlib import Path
@@ -27,19 +27,22 @@ import numpy as np
 
 from contract.errors import BadInput
 from graph.csr import INT32_END, Csr
+from graph.elias_fano import write_elias_fano
 from graph.folder import Level
 from graph.padova import write_urls
-from storage.arrays import Array
+from storage.arrays import Array, open_array
+from storage.columns import PlainWriter
 from storage.compiled import compiled
 from storage.errors import naming
+from storage.publish import ASIDE
 
-GRAPH, OFFSETS, PROPERTIES = FILES = ("graph.graph", "graph.offsets", "graph.properties")
+GRAPH, OFFSETS, PROPERTIES, ELIAS_FANO = FILES = ("graph.graph", "graph.offsets", "graph.properties", "graph.ef")
 EDGES_AT_ONCE = 1 << 20
 EDGE_BYTES, NODE_BYTES = 6, 17  # at most: a zeta code has 44 bits, the rest of a node two gamma codes and 1 bit
 GAP_BYTES = 16  # a gamma code of 64 bits has 127
 # The usual parameters. Readers take them from graph.properties; a larger window makes it slower and little smaller.
 WINDOW = 7
-CHAIN_MAX = 3
+DEPTH_MAX = 3
 INTERVAL_LEAST = 4
 ZETA = 3
 
@@ -50,39 +53,42 @@ def write_bvgraph(folder: Path, level: Level) -> None:
 
 
 def compress(folder: Path, links: Csr) -> int:
-    """Writes the three files; returns the bits of the lists."""
+    """Writes the files of FILES; returns the bits of all lists."""
     if len(links) >= INT32_END:
         raise BadInput(f"webgraph has numbers of 31 bits: expected fewer than {INT32_END:,} nodes, found {len(links):,}")
-    with (
-        open(folder / GRAPH, "wb") as graph_file,
-        open(folder / OFFSETS, "wb") as offsets_file,
-        naming(folder / GRAPH),
-    ):
-        lists, gaps = BitFile(graph_file), BitFile(offsets_file)
-        write_gaps(gaps, np.zeros(1, np.int64))
-        chains = np.zeros(0, np.int64)  # of the last lists: how deep each one copies
+    aside = folder / f"{ASIDE}starts.npy"  # the first bit of each list, and the end of the last one
+    starts = PlainWriter(aside, "<i8")
+    starts.append(np.zeros(1, np.int64))
+    with open(folder / GRAPH, "wb") as file, naming(folder / GRAPH):
+        lists, depths = BitFile(file), np.zeros(0, np.int64)
         for start, stop in links.row_pieces(EDGES_AT_ONCE):
-            lengths, chains = write_lists(lists, links, start, stop, chains)
-            write_gaps(gaps, lengths)
+            before = lists.bits
+            lengths, depths = write_lists(lists, links, start, stop, depths)
+            starts.append(before + np.cumsum(lengths))
         lists.close()
-        gaps.close()
+    starts.close()
+    numbers = open_array(aside, "<i8")
+    write_offsets(folder / OFFSETS, numbers)
+    write_elias_fano(folder / ELIAS_FANO, numbers)
+    aside.unlink()
+    with naming(folder / PROPERTIES):
+        (folder / PROPERTIES).write_text(properties_of(links))
+    return lists.bits
+
+
+def properties_of(links: Csr) -> str:
     about = {
         "graphclass": "it.unimi.dsi.webgraph.BVGraph",
         "version": 0,
-        "endianness": "big",
         "nodes": len(links),
         "arcs": links.edges,
         "windowsize": WINDOW,
-        "maxrefcount": CHAIN_MAX,
+        "maxrefcount": DEPTH_MAX,
         "minintervallength": INTERVAL_LEAST,
         "zetak": ZETA,
-        "compressionflags": "",
-        "length": lists.bits,
+        "compressionflags": "",  # the usual codes
     }
-    with naming(folder / PROPERTIES):
-        lines = "".join(f"{name}={value}\n" for name, value in about.items())
-        (folder / PROPERTIES).write_text(f"#BVGraph properties\n{lines}")
-    return lists.bits
+    return "#BVGraph properties\n" + "".join(f"{name}={value}\n" for name, value in about.items())
 
 
 class BitFile:
@@ -109,29 +115,34 @@ class BitFile:
             self._file.write(bytes([self._last]))
 
 
-def write_lists(file: BitFile, links: Csr, start: int, stop: int, chains: Array) -> tuple[Array, Array]:
-    """Writes the lists [start, stop). Returns their lengths in bits, and how deep the last ones copy."""
-    kept = len(chains)
+def write_lists(file: BitFile, links: Csr, start: int, stop: int, depths: Array) -> tuple[Array, Array]:
+    """Writes the lists [start, stop); `depths` says how deep those before them copy. Returns their bits, and new depths."""
+    kept = len(depths)
     low, middle, high = (int(links.offsets[row]) for row in (start - kept, start, stop))
     offsets = np.asarray(links.offsets[start - kept : stop + 1], np.int64) - low
     targets = np.ascontiguousarray(links.targets[low:high], np.int32)
     largest = int(np.diff(offsets).max())
-    piece, begin = file.open_piece((high - middle) * EDGE_BYTES + (stop - start) * NODE_BYTES)
     numbers, rest = np.empty(2 * list_numbers_max(largest), np.uint32), np.empty(largest, np.int32)
-    depths = np.concatenate([chains, np.zeros(stop - start, np.int64)])
+    depths = np.append(depths, np.zeros(stop - start, np.int64))
     lengths = np.empty(stop - start, np.int64)
+    piece, begin = file.open_piece((high - middle) * EDGE_BYTES + (stop - start) * NODE_BYTES)
     file.append(piece, encode_lists(offsets, targets, start, kept, begin, numbers, rest, depths, lengths, piece))
     return lengths, depths[-WINDOW:]
 
 
-def write_gaps(file: BitFile, gaps: Array) -> None:
-    piece, begin = file.open_piece(len(gaps) * GAP_BYTES)
-    file.append(piece, encode_gaps(gaps, begin, piece))
+def write_offsets(path: Path, starts: Array) -> None:
+    with open(path, "wb") as file, naming(path):
+        gaps = BitFile(file)
+        for at in range(0, len(starts), EDGES_AT_ONCE):
+            piece = np.diff(starts[at : at + EDGES_AT_ONCE], prepend=starts[max(at - 1, 0)])
+            bits, begin = gaps.open_piece(len(piece) * GAP_BYTES)
+            gaps.append(bits, encode_gaps(piece, begin, bits))
+        gaps.close()
 
 
 def list_numbers_max(edges: int) -> int:
-    """Two numbers per edge at most: a block that is copied and one that is skipped, or a residual; and three counts."""
-    return 2 * edges + 5
+    """At most two per edge, for a block that is copied and one that is skipped; two counts, and one block more."""
+    return 2 * edges + 3
 
 
 @compiled("i8[] i4[] i8 i8 i8 -> u4[] i4[] i8[] i8[] u1[]")
@@ -162,7 +173,7 @@ def encode_lists(
             reference, least, zetas, end = 0, -1, 0, 0
             for back in range(min(WINDOW, row) + 1):
                 source = row - back
-                if back and (depths[source] == CHAIN_MAX or offsets[source] == offsets[source + 1]):
+                if back and (depths[source] == DEPTH_MAX or offsets[source] == offsets[source + 1]):
                     continue
                 size = offsets[source + 1] - offsets[source] if back else 0
                 tried_zetas, tried_end = describe(targets, low, high, offsets[source], size, node, numbers, other, rest)
