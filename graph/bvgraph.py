@@ -55,7 +55,7 @@ def write_bvgraph(folder: Path, level: Level) -> None:
 def compress(folder: Path, links: Csr) -> int:
     """Writes the files of FILES; returns the bits of all lists."""
     if len(links) >= INT32_END:
-        raise BadInput(f"webgraph has numbers of 31 bits: expected fewer than {INT32_END:,} nodes, found {len(links):,}")
+        raise BadInput(f"webgraph numbers nodes in 31 bits: expected fewer than {INT32_END:,}, found {len(links):,}")
     aside = folder / f"{ASIDE}starts.npy"  # the first bit of each list, and the end of the last one
     starts = PlainWriter(aside, "<i8")
     starts.append(np.zeros(1, np.int64))
@@ -116,7 +116,10 @@ class BitFile:
 
 
 def write_lists(file: BitFile, links: Csr, start: int, stop: int, depths: Array) -> tuple[Array, Array]:
-    """Writes the lists [start, stop); `depths` says how deep those before them copy. Returns their bits, and new depths."""
+    """Writes the lists [start, stop); returns the bits of each, and how deep the last ones copy.
+
+    `depths` says so of the lists before `start`: some of the last, which may be copied from.
+    """
     kept = len(depths)
     low, middle, high = (int(links.offsets[row]) for row in (start - kept, start, stop))
     offsets = np.asarray(links.offsets[start - kept : stop + 1], np.int64) - low

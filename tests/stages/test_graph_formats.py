@@ -1,4 +1,4 @@
-"""Exported graphs, opened by the tools that they are for: pyarrow, SciPy, NetworkX; and the words of raw and mini."""
+"""Exported graphs, opened by the tools they are for: pyarrow, SciPy, NetworkX, webgraph; and the words of raw and mini."""
 
 import hashlib
 import subprocess
@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
+from webgraph import BvGraph
 
-from graph import formats, padova
+from graph import bvgraph, formats, padova
 from graph.build import build
 from graph.convert_command import main as convert
 from graph.export_command import main as export
@@ -34,7 +35,7 @@ def graph(tmp_path_factory) -> Graph:
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
-    for module in (formats, padova):
+    for module in (bvgraph, formats, padova):
         monkeypatch.setattr(module, "EDGES_AT_ONCE", 16)
     monkeypatch.setattr(padova, "READ_WORDS", 10)
 
@@ -72,6 +73,15 @@ def test_snap_by_networkx(graph, write):
     folder = write("snap")
     read = networkx.read_edgelist(folder / "graph.txt", create_using=networkx.DiGraph, nodetype=int)
     assert set(read.edges) == pairs_of(graph) and lines_of(folder) == texts_of(graph.pages)
+
+
+@pytest.mark.parametrize("level", ["pages", "servers", "domains"])
+def test_webgraph_by_webgraph(graph, write, level):
+    folder = write("webgraph", level)
+    found = BvGraph(str(folder / "graph"))
+    pairs = {(node, target) for node in range(found.num_nodes()) for target in found.successors(node)}
+    assert pairs == pairs_of(graph, level) and found.num_arcs() == graph.level(level).edges
+    assert lines_of(folder) == texts_of(graph.level(level))
 
 
 def test_webgraph_ascii(graph, write):
