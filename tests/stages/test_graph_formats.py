@@ -1,4 +1,4 @@
-"""Exported graphs, opened by the tools they are for: pyarrow, SciPy, NetworkX, webgraph; and the words of raw and mini."""
+"""Exported graphs, opened by their tools: pyarrow, SciPy, NetworkX, webgraph; and the words of raw and mini."""
 
 import hashlib
 import subprocess
