@@ -3,21 +3,22 @@
 P. Boldi and S. Vigna, "The WebGraph Framework I: Compression Techniques", WWW 2004; its codes: "The WebGraph Framework
 II: Codes for the World-Wide Web", DCC 2004, and P. Elias, IEEE Transactions on Information Theory 21, 1975. Pages that
 are neighbours by URL have similar links, most of them nearby. So the list of a node says what it copies from one of
-the seven lists before it, then its runs of neighbours, then the gaps between what remains:
+the seven lists before it, then its runs of consecutive targets, then the gaps between the other ones:
 
-outdegree         gamma; nothing follows for 0
-reference         unary: how many nodes before this one the list stands of which parts are copied; 0: none
-blocks            with a reference: their number, then lengths that are copied and skipped in turn; each minus 1, but
-                  for the first. The last one, up to the end of that list, is left out
-intervals         where targets remain: the number of runs of at least 4; of each its begin (the first from the node
-                  on, others from the end of the run before, plus 1), and its length minus 4
-residuals         zeta 3: the first from the node on, others from the one before, plus 1
+outdegree         nothing follows if it is 0
+reference         how many nodes back the list is that parts are copied from; 0: none
+blocks            if there is a reference: their number, then how many targets are copied, skipped, copied and so on;
+                  minus 1, except the first. The last block ends where that list does, and is left out
+intervals         if targets remain: the number of runs of 4 or more; for each its first target, as the distance from
+                  the node (first run) or from the end of the run before, and its length minus 4
+residuals         the other targets: the first as the distance from the node, the others from the target before
 
-All others are gamma. A number from the node on may be negative: 2 * x, or -2 * x - 1. Bits run from the most
-significant one of each byte. A list of which parts are copied copies itself at most three deep.
+Codes: unary for the reference, zeta with k = 3 for residuals, otherwise gamma. A distance x from the node may be
+negative: it is written as 2x, or as -2x - 1. All other distances are written less what they are at least. Bits fill
+each byte from the highest one on. A list that is copied from may copy from another one, at most three deep.
 
-graph.graph holds the lists, graph.properties what a reader must know. graph.offsets has, in gamma, how many bits each
-list begins behind the one before, and where the last one ends; graph.ef has the same for PyPI's `webgraph`.
+graph.graph holds the lists; graph.properties says with which parameters. graph.offsets has the first bit of each list
+and the end of the last, as gamma codes of their differences; graph.ef has the same for PyPI's `webgraph`.
 """
 
 from pathlib import Path
@@ -38,9 +39,9 @@ from storage.publish import ASIDE
 
 GRAPH, OFFSETS, PROPERTIES, ELIAS_FANO = FILES = ("graph.graph", "graph.offsets", "graph.properties", "graph.ef")
 EDGES_AT_ONCE = 1 << 20
-EDGE_BYTES, NODE_BYTES = 6, 17  # at most: a zeta code has 44 bits, the rest of a node two gamma codes and 1 bit
+EDGE_BYTES, NODE_BYTES = 6, 17  # at most: a zeta code has 44 bits; outdegree, reference and number of runs 127
 GAP_BYTES = 16  # a gamma code of 64 bits has 127
-# The usual parameters. Readers take them from graph.properties; a larger window makes it slower and little smaller.
+# The defaults of WebGraph. Readers take them from graph.properties.
 WINDOW = 7
 DEPTH_MAX = 3
 INTERVAL_LEAST = 4
@@ -92,7 +93,7 @@ def properties_of(links: Csr) -> str:
 
 
 class BitFile:
-    """A file to which bits are appended: those of its last byte that are not full are kept for the next ones."""
+    """A file to which bits are appended. The last byte waits until it is full."""
 
     def __init__(self, file: BinaryIO):
         self._file, self._last = file, 0

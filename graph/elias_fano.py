@@ -2,12 +2,12 @@
 
 P. Elias, "Efficient storage and retrieval by content and address of static files", Journal of the ACM 21, 1974: the
 low bits of all numbers lie side by side; number i sets bit (number >> width) + i of the high bits. For finding the
-i-th bit that is set, one in 2,048 has an entry: its place, then in 16 bits how far on each 64th one is. Where the next
-entry is too far off for 16 bits, it has the places of all 2,048 instead.
+i-th bit that is set, every 2,048th one has an entry: its place, then in 16 bits each how far on every 64th one is.
+Where the next entry is too far off for 16 bits, an entry has the places of all 2,048 instead.
 
-The Rust crate epserde wrote what the reader expects: a head that names its type, the fields one by one, and arrays
-with their length, at a multiple of 8 bytes. A reader of another version refuses the head; then `webgraph build ef`
-makes the file anew from graph.offsets.
+The file is what the Rust crate epserde 0.13 makes of that structure: a head that names its type, then the fields one by
+one; an array is its length, then its words from a multiple of 8 bytes on. A reader of another version refuses the head;
+its `webgraph build ef` makes the file anew from graph.offsets.
 """
 
 import struct

@@ -102,7 +102,7 @@ def test_pieces_of_any_size_give_the_same_bytes(tmp_path, monkeypatch, at_once):
 
 @both_ways
 def test_the_bytes_are_those_of_java(tmp_path, way):
-    """SHA-256 of what BVGraph.store of the webgraph in swh-graph 2.0.0 (PyPI) made of these lists."""
+    """SHA-256 of what BVGraph.store in Java made of these lists (the library that .ci/run fetches)."""
     nodes, lists = 500, []
     for node in range(nodes):
         begin = node // 9 % 40
