@@ -47,7 +47,7 @@ def write_elias_fano(path: Path, numbers: Array) -> None:
         file.write(b"epserde " + struct.pack("<HHB", *VERSION, WORD_BYTES) + TYPE_HASH + ALIGNMENT_HASH)
         write_words(file, len(TYPE))
         file.write(TYPE)
-        write_words(file, count, last, width, int(numbers[0]), last)
+        write_words(file, count, last, width, int(numbers[0]), last)  # its fields n, u, l, first_val, last_val
         begin_array(file, words_for(count * width) + 1)  # one more: readers take 64 bits from any byte on
         for piece in low_bits(numbers, width):
             file.write(piece)
