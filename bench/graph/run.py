@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench.extractor.ours import resident_mb
 from bench.fetcher.figures import goal_lines
+from bench.graph.compression import measure_compression
 from bench.graph.figures import GOALS, table_lines
 from bench.graph.synthetic import make_crawl
 from bench.processes import Child, run_child
@@ -23,6 +24,7 @@ LOOK_EVERY_S = 0.05
 PEERS = ("ours", "scikit-network", "igraph")  # each on the whole graph, as far as it can
 SMALL_PEERS = ("ours", "scikit-network", "igraph", "networkx")
 SMALL = 100  # NetworkX needs some 400 bytes per edge
+CNR = ROOT.parent / "shared" / "data" / "cnr-2000.npz"
 BUILD = [ROOT / "bin" / "graph", "build"]
 
 
@@ -32,6 +34,9 @@ def add_options(parser: Parser) -> None:
     )
     parser.add_argument(
         "--folder", type=Path, default=Path(tempfile.gettempdir()), metavar="DIR", help="where all is made (9 GB)"
+    )
+    parser.add_argument(
+        "--cnr", type=Path, default=CNR, metavar="FILE", help="the graph to compress, an .npz file (default: cnr-2000)"
     )
     parser.add_argument(
         "--quick", action="store_true", help="few edges, to see that it works; its figures mean nothing"
@@ -54,6 +59,12 @@ def measure(arguments) -> dict:
         make_crawl(small, max(edges // SMALL, 1_000))
         run_child([*BUILD, "--crawl", small], folder / "log")
         iterations |= {f"{peer}, a hundredth": run_peer(folder, peer, small / "graph") for peer in SMALL_PEERS}
+        if arguments.cnr.exists():
+            compressed = folder / "compressed"
+            compressed.mkdir()
+            figures |= measure_compression(arguments.cnr, compressed)
+        else:
+            print(f"{arguments.cnr}: not there, so nothing is compressed; name a graph with --cnr")
     figures |= {
         "iteration_s": iterations["ours"],
         "iterations": {name: seconds if seconds is None else round(seconds, 4) for name, seconds in iterations.items()},
