@@ -3,6 +3,7 @@
   bin/graph build [--crawl DIR]                    writes the graph to DIR/graph
   bin/graph export --format FORMAT --out FOLDER    writes it in a format that other tools read
   bin/graph convert FOLDER --out FOLDER            raw to mini, or mini to raw
+  bin/graph look URL                               a page with its neighbours, by URL or number
   bin/graph stats                                  degrees, bow-tie, links within and between domains
   bin/graph rank --out FILE                        PageRank and others, as a file that the scheduler reads
 
@@ -17,7 +18,7 @@ import sys
 from contract.command import make_parser, run
 
 NAME = "graph"
-TASKS = ("build", "export", "convert", "stats", "rank")
+TASKS = ("build", "export", "convert", "look", "stats", "rank")
 
 
 def main() -> int | None:

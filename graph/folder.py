@@ -136,12 +136,12 @@ def add_graph_option(parser: Parser) -> None:
     parser.add_argument("--allow-partial", action="store_true", help="take a graph from which cycles were left out")
 
 
-def choose_graph(arguments: Namespace) -> Graph:
+def choose_graph(arguments: Namespace, is_verified: bool = False) -> Graph:
     """The graph of --graph or --crawl; BadInput where it is partial and that is not allowed."""
     root = arguments.graph or arguments.crawl / names.GRAPH
     if not versions(root):
         raise BadInput(f"{root}: expected a graph, found none: make it with bin/graph build --crawl {arguments.crawl}")
-    graph = open_graph(root)
+    graph = open_graph(root, is_verified)
     if graph.is_partial:
         left_out = f"PARTIAL: the graph was built without cycle {', '.join(graph.manifest['missing'])}"
         if not arguments.allow_partial:

@@ -17,6 +17,8 @@ def table_lines(figures: dict) -> list[str]:
         f" ({figures['rss_with_files_mb']} MB with mapped files)",
         "DuckDB, pages and edges one way: "
         + ("failed" if duckdb_s is None else f"{duckdb_s:.1f} s, {figures['ratio_duckdb']:.2f} times ours"),
+        f"build after {figures['growth_links']:,} links more: {figures['growth_s']:.1f} s, CPU"
+        f" {figures['growth_cpu_s']:.1f} s",
         f"PageRank, seconds per iteration: {figures['iteration_s']:.3f}",
     ]
     if "compressed_links_per_s" in figures:

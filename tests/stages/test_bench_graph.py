@@ -42,7 +42,7 @@ def test_a_quick_run_prints_all_keys(tmp_path):
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     figures = json.loads(out.read_text())
-    keys = ("edges_per_s", "rss_mb", "bits_per_edge", "iteration_s", "ratio_scikit_network", "ratio_duckdb")
+    keys = ("edges_per_s", "rss_mb", "bits_per_edge", "iteration_s", "ratio_scikit_network", "ratio_duckdb", "growth_s")
     assert figures["bits_per_link_compressed"] == 7.333  # 22 bits, counted by hand
     assert all(key in figures for key in keys)
     assert all(goal.text in done.stdout for goal in GOALS)
