@@ -5,11 +5,11 @@
   bin/graph convert FOLDER --out FOLDER            raw to mini, or mini to raw
   bin/graph look URL                               a page with its neighbours, by URL or number
   bin/graph stats                                  degrees, bow-tie, links within and between domains
-  bin/graph rank --out FILE                        PageRank and others, as a file that the scheduler reads
+  bin/graph rank                                   PageRank and others, as a file that the scheduler reads
 
 Each has a manual: bin/graph TASK --help. docs/graph.md describes the files.
 
-Example: bin/graph build --crawl demo/crawl && bin/graph rank --crawl demo/crawl --out ranks.txt
+Example: bin/graph build --crawl demo/crawl && bin/graph rank --crawl demo/crawl
 """
 
 import importlib

@@ -1,6 +1,7 @@
 """The folder of a graph: numbered versions, of which the newest published one counts.
 
 graph/00000002/     manifest.json, pages.*, servers.*, domains.*, unknown_targets.*
+graph/ranks/    what bin/graph rank wrote
 graph/sort/     what a build is sorting; no build needs what another one left there
 """
 
@@ -26,7 +27,7 @@ from storage.arrays import Array, open_array
 from storage.errors import Damaged
 from storage.publish import is_published, make_folder, read_manifest, verify
 
-SORT, LOCK = "sort", "lock"
+SORT, RANKS, LOCK = "sort", "ranks", "lock"
 FORWARD, BACKWARD = "links", "backlinks"
 PAGES, SERVERS, DOMAINS = LEVELS = ("pages", "servers", "domains")
 

@@ -1,6 +1,6 @@
 """graph rank: ranks the pages, servers or domains of a graph, and writes a file that the scheduler reads.
 
-  bin/graph rank --out FILE [--by MEASURE] [--level LEVEL] [--crawl DIR]
+  bin/graph rank [--crawl DIR] [--by MEASURE] [--level LEVEL] [--out FILE]
 
   pagerank      the share of time of a surfer who follows links, and jumps elsewhere with 1 - damping. On servers and
                 domains links count as often as their pages have them. --preferred FILE: jumps only to the URLs
@@ -10,10 +10,10 @@
   harmonic      the sum of 1 / distance over all that lead there; of servers and domains. Above 100,000 of them it is
                 estimated by HyperBall; the file says how far off its counts are
 
-FILE gets a line per page: its URL, a blank, its rank. [scheduler] ranks_file takes that of pages and of servers. Ranks
-of pagerank, authorities and hubs have the sum 1. Without a graph, make one first: bin/graph build.
+The file gets a line per page: its URL, a blank, its rank. [scheduler] ranks_file takes that of pages and of servers.
+Ranks of pagerank, authorities and hubs have the sum 1. Without a graph, make one first: bin/graph build.
 
-Example: bin/graph rank --crawl demo/crawl --out /tmp/ranks.txt
+Example: bin/graph rank --crawl demo/crawl
 """
 
 from argparse import Namespace
@@ -26,13 +26,13 @@ from contract.errors import BadInput, Usage
 from contract.lines import say
 from contract.units import count
 from graph.base_set import base_of, induce
-from graph.folder import LEVELS, PAGES, SERVERS, Level, add_graph_option, choose_graph
+from graph.folder import LEVELS, PAGES, RANKS, SERVERS, Level, add_graph_option, choose_graph
 from graph.harmonic import harmonic
 from graph.matrices import transpose
 from graph.pagerank import DAMPING, hits, pagerank
 from graph.products import Values
 from storage.arrays import Rows
-from storage.publish import putting
+from storage.publish import make_folder, putting
 
 MIB = 1 << 20
 DAMPING_MAX = 0.999
@@ -41,7 +41,9 @@ MEASURES = ("pagerank", "authorities", "hubs", "harmonic")
 
 def main(words: list[str]) -> None:
     parser = make_parser("graph rank", __doc__)
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file of ranks; replaced")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="the file of ranks (default: graph/ranks/LEVEL-MEASURE.txt); replaced"
+    )
     parser.add_argument("--by", choices=MEASURES, default=MEASURES[0], metavar="MEASURE", help=", ".join(MEASURES))
     parser.add_argument("--level", choices=LEVELS, default=PAGES, metavar="LEVEL", help="pages, servers or domains")
     parser.add_argument(
@@ -73,8 +75,12 @@ def main(words: list[str]) -> None:
     about = f"# {arguments.by} of {level.name}{remark}, of the graph {graph.manifest['made_of']}\n"
     if graph.is_partial:
         about += f"# PARTIAL: without cycle {', '.join(graph.manifest['missing'])}\n"
-    write_ranks(arguments.out, level, nodes, ranks, about)
-    say(f"{arguments.out}: {arguments.by} of {count(len(ranks), level.name[:-1])}{remark}")
+    out = arguments.out
+    if out is None:
+        out = graph.folder.parent / RANKS / f"{level.name}-{arguments.by}.txt"
+        make_folder(out.parent)
+    write_ranks(out, level, nodes, ranks, about)
+    say(f"{out}: {arguments.by} of {count(len(ranks), level.name[:-1])}{remark}")
 
 
 def read_damping(text: str) -> float:

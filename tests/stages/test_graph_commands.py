@@ -82,10 +82,10 @@ def test_a_node_is_looked_up_by_name_and_by_number(crawl, graph, capsys, level):
             look([name, "--crawl", str(crawl.folder), "--level", level])
 
 
-def test_ranks_of_pages_are_read_by_the_scheduler(crawl, graph, tmp_path):
-    out = tmp_path / "ranks.txt"
-    done = bin_graph(crawl, "rank", "--out", str(out))
-    assert done.returncode == 0, done.stderr
+def test_ranks_of_pages_are_read_by_the_scheduler(crawl, graph):
+    out = crawl.folder / "graph" / "ranks" / "pages-pagerank.txt"
+    done = bin_graph(crawl, "rank")
+    assert done.returncode == 0 and str(out) in done.stdout, done.stderr
     expected = networkx.pagerank(as_networkx(graph, "pages"), weight=None, tol=1e-12, max_iter=1_000)
     assert ranks_in(out) == pytest.approx(expected, abs=1e-8)
     taken = make_ranks(out, out.read_bytes(), crawl.crawl.keys())
