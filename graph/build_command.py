@@ -54,7 +54,7 @@ def main(words: list[str]) -> None:
     root = arguments.out or crawl.path / names.GRAPH
     report = make_report("graph build")
     folder, is_new = build(crawl, root, filters, arguments.memory_mib, arguments.allow_partial, report)
-    for line in describe(open_graph(root, is_verified=is_new), folder, is_new):
+    for line in describe(open_graph(root, is_verified=True), folder, is_new):
         say(line)
 
 

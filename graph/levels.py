@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from contract.errors import BadInput
 from contract.url import Keys as CrawlKeys
 from contract.url import host_of
 from graph.csr import bits_of, cut_pairs, join_pairs, number_type
@@ -23,6 +24,7 @@ from storage.text_segments import LINES, data_of
 
 FIRST_PAGE, DOMAIN, DOMAIN_KEY = "first_page.npy", "domain.npy", "domain_key.npy"
 (_SLASH,) = b"/"
+_FIRST_VISIBLE, _LAST_VISIBLE = b"!~"
 NodeOf = Callable[[Array], Array]
 
 
@@ -79,8 +81,11 @@ def starts_of_servers(urls: pa.LargeBinaryArray) -> tuple[Rows, Rows]:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     offsets, data = data_of(urls)
     slashes = np.flatnonzero(data[offsets[0] : offsets[-1]] == _SLASH) + offsets[0]
+    slashes = np.append(slashes, np.full(3, offsets[-1]))
     starts = offsets[:-1]
-    lengths = slashes[np.searchsorted(slashes, starts) + 2] - starts + 1
+    third = slashes[np.searchsorted(slashes, starts) + 2]
+    expect_urls(urls, third < offsets[1:])
+    lengths = third - starts + 1
     same = np.flatnonzero(lengths[1:] == lengths[:-1]) + 1  # may have the server of the row before
     for back in range(1, int(lengths.max()) + 1):  # names differ mostly at their ends
         at = np.maximum(lengths[same] - back, 0)
@@ -89,6 +94,19 @@ def starts_of_servers(urls: pa.LargeBinaryArray) -> tuple[Rows, Rows]:
     is_first[same] = False
     rows = np.flatnonzero(is_first)
     return rows, lengths[rows]
+
+
+def expect_urls(urls: pa.LargeBinaryArray, has_server: npt.NDArray[np.bool_]) -> None:
+    """BadInput unless all texts have a server and are of visible ASCII characters, as canonical URLs are."""
+    offsets, data = data_of(urls)
+    used = data[offsets[0] : offsets[-1]]
+    is_bad = ~has_server
+    if used.min() < _FIRST_VISIBLE or used.max() > _LAST_VISIBLE:
+        strange = np.flatnonzero((used < _FIRST_VISIBLE) | (used > _LAST_VISIBLE)) + offsets[0]
+        is_bad[np.searchsorted(offsets, strange, "right") - 1] = True
+    if is_bad.any():
+        found = urls[int(np.flatnonzero(is_bad)[0])].as_py()[:200]
+        raise BadInput(f"expected canonical URLs in the tables of the crawl, found {found!r}: run bin/check")
 
 
 class ServerOf:

@@ -39,6 +39,7 @@ class PageWriter:
         self._texts = TextStoreWriter(folder, PAGES)
         self._servers = ServerWriter(folder, crawl_keys)
         self._collected = PlainWriter(folder / "pages.collected.npy", "u1")
+        self._source_keys: list[Keys] = []  # of link sources: one thread appends, another one takes
         self.pages = self.old = 0
 
     @property
@@ -65,9 +66,13 @@ class PageWriter:
             self._servers.append(piece.texts, self.pages)
             self._collected.append(is_collected)
             self._key_sort.add(piece.new.key, (self.pages + piece.new_rows).astype(np.uint32))
+            while self._source_keys:
+                self.add_sources(self._source_keys.pop())
             self.pages += len(piece.texts)
             self.old += old_count
             yield self.pages
+        while self._source_keys:  # those behind the last page
+            self.add_sources(self._source_keys.pop())
         moved.close()
         self._texts.close()
         self._servers.close(self.pages)
@@ -86,8 +91,7 @@ class PageWriter:
             elif paths := tuple(path.encode() for path in self._sources.paths_of(server)):
                 texts = urls.url.slice(start, stop - start).to_pylist()
                 is_source[start:stop] = [text[length - 1 :].startswith(paths) for text in texts]
-        keys = urls.key[is_source]
-        self.add_sources(keys)
+        self._source_keys.append(urls.key[is_source])
         return urls.filter(~is_source)
 
     def add_sources(self, keys: Keys) -> None:

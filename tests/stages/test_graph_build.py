@@ -123,6 +123,15 @@ def test_filters(tmp_path):
         expect_graph(made(crawl, filters), urls, links, domain_of(crawl))
 
 
+@pytest.mark.parametrize("text", ["http://a.br", "", "x", "http://a.br/\n", "http://a.br/\x1b[2J", "http://ä.br/"])
+def test_texts_that_are_no_urls_are_refused(tmp_path, monkeypatch, text):
+    crawl = LinkCrawl(tmp_path / "crawl")
+    monkeypatch.setattr(LinkCrawl, "keyed", lambda self, urls: {"url": [*urls, text], "url_key": [*self.keys(urls), 7]})
+    crawl.add([(A, B)])
+    with pytest.raises(BadInput, match="expected canonical URLs"):
+        made(crawl)
+
+
 @pytest.mark.parametrize("links", [[], [(A, A)]])
 def test_crawls_without_links_and_with_one(tmp_path, links):
     crawl = LinkCrawl(tmp_path / "crawl")
