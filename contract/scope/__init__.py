@@ -3,6 +3,7 @@
   rules.py       the rules in their order, their keys in [scope], and the judge, class Scope
   traps.py       signs in a URL's text that a server makes such URLs without end; pure
   requisites.py  what a page needs to be shown; fewer rules judge it
+  link_sources.py  what is crawled for its links and is no part of the collection
   verdict.py     judges one URL by the plan of a cycle; bin/why prints the answer
 
 The extractor judges each link as Scope.judge_link() does, in parts that it remembers. The fetcher judges each listed
