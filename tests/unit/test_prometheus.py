@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from contract.errors import Usage
+from contract.totals import FETCHED
+from examine.link_sources import add_up
 from examine.problems import find_problems
 from examine.prometheus import KINDS, encode_metrics, write_metrics
 from tests.unit.test_rates import NOW_MS, STATUS, make_live, rates_of
@@ -15,7 +17,7 @@ LINE = re.compile(r'([a-z][a-z0-9_]*)\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)+)
 LABEL = re.compile(r'([a-z_]+)="((?:[^"\\\n]|\\["\\n])*)"')
 UNITS = ("_total", "_bytes", "_seconds", "_per_second", "_ratio")
 COUNTS = {"running", "urls", "blocks", "servers", "servers_failing", "servers_given_up", "cycles_open", "problems"}
-COUNTS |= {"cycles_in_flight", "pages_revisitable", "domains_closed", "blocks_unprepared"}
+COUNTS |= {"link_source_urls", "cycles_in_flight", "pages_revisitable", "domains_closed", "blocks_unprepared"}
 
 
 def make_status(**changes):
@@ -25,6 +27,7 @@ def make_status(**changes):
         "reasons": {"dns": 3, 'a"b\\c\n': 1},
         "entries": {"crawl": 4},
         "states": {"waiting": 10},
+        "link_sources": add_up(()) | {"fetched": dict.fromkeys(FETCHED, 0)},
         "policy": "in-links",
         "revisit_policy": "uniform",
         "unprepared": 0,
