@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -9,8 +10,12 @@ from contract import names
 from contract.crawl_folder import open_folder
 from contract.totals import FETCHED
 from examine.cycle_books import check_cycle
+from examine.dashboard.fragments import show_run
 from examine.findings import Findings
 from examine.link_source_books import OF_CYCLE
+from examine.report.figures import gather
+from examine.report.progress import summarise
+from examine.report.words import Words
 from storage.publish import encode_json, read_json, read_manifest
 from supervise.demo import SETTINGS
 from synthweb import Web
@@ -62,6 +67,20 @@ def assert_counted(crawl: Crawl, printed: str) -> None:
     assert f": {own} pages" in printed and f"; besides, of link sources: {theirs} pages" in printed, printed
     assert f"{found['known']} link sources that the collection leaves out" in crawl.run("status")
     crawl.run("check")
+
+
+def assert_pictured(crawl: Crawl) -> None:
+    own, theirs = crawl.count(*OTHERS), crawl.count(DIRECTORY)
+    figures = gather(open_folder(crawl.crawl), time.time_ns() // 1_000_000)
+    assert figures.answers.pages == own == sum(row["pages"] for row in figures.answers.visits.rows())
+    assert figures.answers.statuses.total() == own == figures.known.depths.sum() == figures.known.visits.counts.sum()
+    assert {urlsplit(server).hostname for server, *_ in figures.known.servers.rows()} <= set(OTHERS)
+    assert {urlsplit(url).hostname for url, _ in figures.known.linked.rows()} == set(OTHERS)
+    assert sum(row["answered"] for row in figures.cycles.rows) == own == figures.cycles.rows[-1]["collected"]
+    assert [urlsplit(seed.url).hostname for seed in figures.known.seeds] == [DIRECTORY], "seeds are named all the same"
+    (summary,) = summarise(figures, Words()).parts
+    assert ("link sources, left out of all counts", figures.status["link_sources"]["known"]) in summary.rows
+    assert f"<dt>link sources besides</dt><dd>{theirs}</dd>" in show_run(figures.status)
 
 
 def assert_left_out(crawl: Crawl, folder: Path) -> None:
@@ -118,6 +137,7 @@ def test_a_directory_is_crawled_for_its_links_alone(small_web, tmp_path):
     crawl = Crawl(tmp_path, *small_web)
     crawl.run("seed", "--config", crawl.settings((DIRECTORY,)), *crawl.web.seeds())
     assert_counted(crawl, crawl.run("crawl", "--until-done"))
+    assert_pictured(crawl)
     assert_left_out(crawl, tmp_path)
     assert_books_find_other_counts(crawl)
     assert_present_configuration_decides(crawl)
