@@ -156,7 +156,8 @@ def describe_policy(status: dict) -> Iterator[str]:
 
 
 def describe_visits(status: dict) -> str:
-    text = f"{status['visits']:,} of {count(status['collected'], 'page')}, {status['changes'] or 0:,} found a change"
+    pages = status["collected"] + status[KEY]["collected"]  # visits are those of link sources too
+    text = f"{status['visits']:,} of {count(pages, 'page')}, {status['changes'] or 0:,} found a change"
     if status["revisit_policy"] == "none":
         return text
     text += f"; {status['revisitable'] or 0:,} may be due again"

@@ -24,10 +24,11 @@ class LinkSources:
     def __init__(self, config: Settings):
         self.takes_seeds = config.seeds_are_link_sources
         self._prefixes = SurtPrefixes(config.link_sources)
+        self._is_any = self.takes_seeds or bool(self._prefixes)
         self._server = lru_cache(maxsize=SERVERS_REMEMBERED)(self._find_server)
 
     def __bool__(self) -> bool:
-        return self.takes_seeds or bool(self._prefixes)
+        return self._is_any
 
     def takes_server(self, server: str) -> bool:
         """Whether every URL of a server is a link source, as its text says."""

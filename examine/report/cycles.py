@@ -1,6 +1,6 @@
 """The cycles of a crawl as rows, from the log and the manifests: what each fetched, and what was known after it.
 
-Rows leave link sources out; a row that says how many URLs were listed or not reached counts them too.
+Rows leave link sources out, but those that were not reached: no table says which these are.
 """
 
 from collections import Counter
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from contract import names
 from contract.log import KINDS, Entry, History
+from contract.tables import ANSWERED, FAILED, REFUSED
 from contract.totals import count_link_sources, without_link_sources
 from examine.link_sources import leave_out
 from examine.report.damage import LeftOut
@@ -41,7 +42,9 @@ class Cycles:
         self.decoded_bytes += extracted["counts"]["bytes_decoded"]
         self.disk_bytes += sum(about["bytes"] for about in fetched["files"].values())
         counts = {name: fetched["counts"][name] for name in FETCHED}
-        return without_link_sources(counts, count_link_sources(extracted["counts"]))
+        theirs = count_link_sources(extracted["counts"])
+        theirs["listed"] = sum(theirs.get(outcome, 0) for outcome in (ANSWERED, FAILED, REFUSED))
+        return without_link_sources(counts, theirs)
 
 
 class Blocks:

@@ -56,6 +56,8 @@ class Largest:
 class Known:
     servers: Largest = field(default_factory=Largest)  # name, collected, known, mean ms
     domains: Largest = field(default_factory=Largest)  # name, collected, known, servers
+    servers_counted: int = 0  # those with URLs that are no link sources
+    domains_counted: int = 0
     slowest: Largest = field(default_factory=Largest)  # server, mean ms, requests
     linked: Largest = field(default_factory=Largest)  # URL, pages that link to it
     suffixes: Tally = field(default_factory=Tally)  # of registered domains -> collected pages
@@ -112,6 +114,7 @@ def add_servers(
     collected, of_known = (
         np.bincount(block.server_index[rows], minlength=len(table)) for rows in (is_collected, is_counted)
     )
+    known.servers_counted += int(np.count_nonzero(of_known))
     mean_ms = column(table, "mean_ms")
     best = np.argsort(-collected, kind="stable")[:TOP]
     best = best[of_known[best] > 0]  # the others have link sources alone
@@ -123,6 +126,7 @@ def add_servers(
     known.slowest.add((make_plain(named[row]), int(mean_ms[row]), int(requests[row])) for row in slow if mean_ms[row])
     first = starts_of_runs(column(table, "domain_key"))
     sums = [np.add.reduceat(values, first) for values in (collected, of_known, np.ones(len(table), np.int64))]
+    known.domains_counted += int(np.count_nonzero(sums[1]))
     keys = crawl.keys()
     domains = [make_plain(keys.domain(host_of(server))) for server in named[first]]
     rows = zip(domains, *(values.tolist() for values in sums))

@@ -17,6 +17,9 @@ DAY_S = 86_400
 def summarise(of: Figures, words: Words) -> Section:
     """The table of the thesis of VEUNI (UFMG, 2011), and what else an operator asks first."""
     status, answers = of.status, of.answers
+    servers, domains = status["servers"], status["domains"]
+    if is_any(status[KEY]):  # manifests count those of link sources too
+        servers, domains = of.known.servers_counted, of.known.domains_counted
     period = "-"
     if answers.first_ms is not None:
         length = words.duration((answers.last_ms - answers.first_ms) / 1000)
@@ -29,13 +32,13 @@ def summarise(of: Figures, words: Words) -> Section:
         (words("known URLs"), status["known"]),
         *show_link_sources(status, words),
         (words("domains that answered"), answers.domains),
-        (words("known domains"), status["domains"]),
+        (words("known domains"), domains),
         (words("period, first to last request"), period),
         (words("effective time, some stage at work"), effective_time(of, words)),
         (words("answers, with later visits"), status["fetched"]["answered"]),
         (words("failed requests"), status["fetched"]["failed"]),
         (words("refused URLs"), status["fetched"]["refused"]),
-        (words("servers"), status["servers"]),
+        (words("servers"), servers),
         (words("blocks"), status["blocks"]),
         (words("cycles that were committed"), len(of.cycles.rows)),
         (words("policy"), plain(status["policy"] or "-")),

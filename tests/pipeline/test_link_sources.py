@@ -79,6 +79,7 @@ def assert_pictured(crawl: Crawl) -> None:
     assert sum(row["answered"] for row in figures.cycles.rows) == own == figures.cycles.rows[-1]["collected"]
     assert [urlsplit(seed.url).hostname for seed in figures.known.seeds] == [DIRECTORY], "seeds are named all the same"
     (summary,) = summarise(figures, Words()).parts
+    assert dict(summary.rows)["known domains"] == len(OTHERS) == dict(summary.rows)["servers"]
     assert ("link sources, left out of all counts", figures.status["link_sources"]["known"]) in summary.rows
     assert f"<dt>link sources besides</dt><dd>{theirs}</dd>" in show_run(figures.status)
 
