@@ -145,7 +145,8 @@ class Session:
     def summarise(self) -> None:
         run = self.flights.counts
         own = without_link_sources({name: getattr(run, name) for name in FETCHED}, run.link_sources)
-        again = f", {run.revisited:,} of them seen again ({run.changed:,} changed)" if run.revisited else ""
+        among = "" if any(run.link_sources.values()) else " of them"  # revisits count link sources too
+        again = f", {run.revisited:,}{among} seen again ({run.changed:,} changed)" if run.revisited else ""
         self.say(
             f"{count(run.cycles, 'cycle')} in {duration(self.seconds)}: {count(own['answered'], 'page')}{again}, "
             f"{size(own['bytes'])}; {own['failed']:,} failed, {own['refused']:,} refused, {run.not_reached:,} "

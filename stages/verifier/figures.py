@@ -88,7 +88,7 @@ class RowFigures:
 
     def preschedule(self, chosen: np.ndarray) -> None:
         """Takes in that these rows (i64), which waited, are prescheduled now. REQUIRES: all rows were taken."""
-        if self._marks:
+        if self._marks and len(chosen):
             moved = int(np.count_nonzero(np.concatenate(self._marks)[chosen]))
             self._states[WAITING] -= moved
             self._states[PRESCHEDULED] += moved
