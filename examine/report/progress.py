@@ -4,6 +4,7 @@ from itertools import accumulate
 
 from contract import names
 from contract.units import moment
+from examine.link_sources import KEY, is_any, left_to_fetch
 from examine.report.charts import bars, gantt, lines
 from examine.report.cycles import FETCHED
 from examine.report.figures import Figures
@@ -16,6 +17,9 @@ DAY_S = 86_400
 def summarise(of: Figures, words: Words) -> Section:
     """The table of the thesis of VEUNI (UFMG, 2011), and what else an operator asks first."""
     status, answers = of.status, of.answers
+    servers, domains = status["servers"], status["domains"]
+    if is_any(status[KEY]):  # manifests count those of link sources too
+        servers, domains = of.known.servers_counted, of.known.domains_counted
     period = "-"
     if answers.first_ms is not None:
         length = words.duration((answers.last_ms - answers.first_ms) / 1000)
@@ -26,22 +30,29 @@ def summarise(of: Figures, words: Words) -> Section:
         (words("dynamic pages (with a query)"), answers.dynamic),
         (words("waiting URLs"), status["waiting"]),
         (words("known URLs"), status["known"]),
+        *show_link_sources(status, words),
         (words("domains that answered"), answers.domains),
-        (words("known domains"), status["domains"]),
+        (words("known domains"), domains),
         (words("period, first to last request"), period),
         (words("effective time, some stage at work"), effective_time(of, words)),
         (words("answers, with later visits"), status["fetched"]["answered"]),
         (words("failed requests"), status["fetched"]["failed"]),
         (words("refused URLs"), status["fetched"]["refused"]),
-        (words("servers"), status["servers"]),
+        (words("servers"), servers),
         (words("blocks"), status["blocks"]),
         (words("cycles that were committed"), len(of.cycles.rows)),
         (words("policy"), plain(status["policy"] or "-")),
         (words("a run is at work"), words("yes") if status["running"] else words("no")),
-        (words("estimate"), words("nothing is waiting") if not status["waiting"] else status["estimate"]["text"]),
+        (words("estimate"), words("nothing is waiting") if not left_to_fetch(status) else status["estimate"]["text"]),
     ]
     part = Part("summary", words("The crawl in numbers"), (words("what"), words("value")), rows)
     return Section("summary", words("Summary"), "", [part])
+
+
+def show_link_sources(status: dict, words: Words) -> list[tuple[str, int]]:
+    """What the other rows leave out, where there is any."""
+    theirs = status[KEY]
+    return [(words("link sources, left out of all counts"), theirs["known"])] if is_any(theirs) else []
 
 
 def effective_time(of: Figures, words: Words) -> str:

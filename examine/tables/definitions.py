@@ -13,6 +13,7 @@ from contract.tables import SERVER_RULES
 HOST = r"regexp_extract(url, '^[a-z]+://(\[[^]]*\]|[^/:?#]*)', 1)"
 KINDS_BY_NAME = ", ".join(f"'{kind}'" for kind in LINK_KINDS)
 RULES_BY_NUMBER = ", ".join(f"'{rule}'" for rule in SERVER_RULES[1:])
+LINK_SOURCE = "is_link_source(url, domain_key, url_key)"  # see link_sources.py
 KNOWN_DIGEST = "nullif(lower(hex(content_digest)), repeat('0', 32))"
 
 
@@ -64,6 +65,7 @@ ANSWER = {
     "last_modified": "",
     "revisit": "",
     "duplicate": "",
+    "link_source": LINK_SOURCE,
     "cycle": "",
     "file": "format('cycles/{:08d}/fetcher/{}', cycle, file)",
     "file_offset": '"offset"',
@@ -125,6 +127,7 @@ VIEWS = {
             "visits": "",
             "changes": "",
             "misses": "",
+            "link_source": LINK_SOURCE,
             "lastmod": "epoch_ms(nullif(lastmod_s, 0)::bigint * 1000)",
             "linked_on": "(date '1970-01-01' + nullif(linked_day, 0)::integer)::date",
             **{
