@@ -16,6 +16,7 @@ import importlib
 import sys
 
 from contract.command import make_parser, run
+from contract.errors import Usage
 
 NAME = "graph"
 TASKS = ("build", "export", "convert", "look", "stats", "rank")
@@ -28,8 +29,8 @@ def main() -> int | None:
         return code
     parser = make_parser(NAME, __doc__)
     parser.add_argument("task", choices=TASKS, metavar="TASK", help=f"what to do: {', '.join(TASKS)}")
-    parser.parse_args()
-    return None
+    task = parser.parse_args().task
+    raise Usage(f"the task comes first: bin/graph {task} ...")
 
 
 if __name__ == "__main__":

@@ -16,9 +16,11 @@ from examine.link_source_books import OF_CYCLE
 from examine.report.figures import gather
 from examine.report.progress import summarise
 from examine.report.words import Words
+from graph.folder import open_graph
 from storage.publish import encode_json, read_json, read_manifest
 from supervise.demo import SETTINGS
 from synthweb import Web
+from tests.graph_crawl import texts_of
 from tests.pipeline.conftest import SMALL_SEED, SMALL_SERVERS
 from tests.pipeline.judge import collected_urls, committed_cycles, run
 
@@ -102,6 +104,10 @@ def assert_left_out(crawl: Crawl, folder: Path) -> None:
     asked = "select host, count(*) from pages where link_source group by host"
     assert crawl.run("sql", "--csv", asked).splitlines()[1:] == [f"{DIRECTORY},{theirs}"]
     assert "a link source" in crawl.run("why", crawl.web.seeds()[0])
+    done = run("graph", "build", "--crawl", crawl.crawl)
+    assert done.returncode == 0, done.stderr
+    graph = open_graph(crawl.crawl / "graph")
+    assert hosts_of("\n".join(texts_of(graph.pages))) == set(OTHERS) and graph.manifest["counts"]["link_sources"] > 0
 
 
 def assert_present_configuration_decides(crawl: Crawl) -> None:

@@ -93,6 +93,13 @@ def test_ranks_of_pages_are_read_by_the_scheduler(crawl, graph):
     assert {url: by_key[crawl.key(url)] for url in expected} == pytest.approx(expected, rel=1e-4)
 
 
+def test_the_task_comes_first(crawl):
+    done = subprocess.run(
+        [sys.executable, "-m", "graph", "--crawl", crawl.folder, "build"], capture_output=True, text=True
+    )
+    assert done.returncode == 64 and "the task comes first: bin/graph build" in done.stderr
+
+
 @pytest.mark.long
 def test_ranks_of_servers_personalised(crawl, graph, tmp_path):
     servers = [text.rstrip("/") for text in texts_of(graph.level("servers"))]
