@@ -174,6 +174,9 @@ class Scope:
     accept_domains: tuple[str, ...] = words()
     accept_surts: tuple[str, ...] = words()
     accept_patterns: tuple[str, ...] = words()
+    # Not in repr, by which manifests tell scopes apart: those of crawls without link sources stay as they were.
+    link_sources: tuple[str, ...] = field(default=(), repr=False, metadata={"allowed": None})
+    seeds_are_link_sources: bool = field(default=False, repr=False)
     reject_domains: tuple[str, ...] = words()
     reject_surts: tuple[str, ...] = words()
     reject_extensions: tuple[str, ...] = words(*REJECTED_EXTENSIONS)

@@ -120,6 +120,7 @@ def check_scope(scope: Scope, source: str) -> None:
         "accept_domains": hosts,
         "reject_domains": hosts,
         "accept_surts": surts,
+        "link_sources": surts,
         "reject_surts": surts,
         "accept_patterns": patterns,
         "reject_patterns": patterns,

@@ -132,6 +132,7 @@ def encode_state(state: State) -> dict[str, Any]:
         "fetched": state.summed.fetched,
         "reasons": state.summed.reasons,
         "uncounted": state.summed.uncounted,
+        "link_sources": state.summed.link_sources,
     }
 
 
@@ -186,6 +187,8 @@ def decode_totals(value: dict[str, Any]) -> Totals:
         {name: number(value["fetched"][name], SUM_END) for name in FETCHED},
         Counter({text(reason): number(urls, SUM_END) for reason, urls in value["reasons"].items()}),
         list(map(number, value["uncounted"])),
+        # A summary that has none is older than the first crawl that counted any.
+        {name: number(value.get("link_sources", {}).get(name, 0), SUM_END) for name in FETCHED},
     )
 
 

@@ -32,6 +32,7 @@ from examine.block_books import Found, check_chain, check_generation, check_late
 from examine.cycle_books import check_cycle, check_sets
 from examine.findings import Findings
 from examine.forgotten import check_forgotten, forgotten_domains
+from examine.link_source_books import check_known
 from examine.log_summary_check import check_summary, find_unusable
 from examine.prepared_books import check_features, check_servers
 from examine.visit_books import check_visits
@@ -105,6 +106,7 @@ def check_all(crawl: CrawlFolder, log: History, findings: Findings) -> None:
                 generations[block] = generation
                 check_servers(generation, generation_folder, forgotten, findings)
                 check_features(crawl.path, generation, generation_folder, findings)
+                check_known(crawl.path, generation, generation_folder, findings)
     with findings.reading(FILES, crawl.path):
         check_attempts(crawl.path, log, generations, findings)
     with findings.reading(FILES, crawl.path):

@@ -1,5 +1,7 @@
 """All figures of bin/status, gathered from the files of a crawl: the log, manifests, live.json and the journal.
 
+Figures of URLs and of what was fetched leave link sources out; `link_sources` has theirs.
+
 No table is read but the failures of a few new cycles, for examples; nothing takes longer with the age of the crawl.
 """
 
@@ -23,8 +25,9 @@ from contract.log import KINDS, State
 from contract.log_summary import read_log
 from contract.plan import cycles_without_plan, open_cycles, read_plan
 from contract.policy_files import advise_policy_file, files_of, lost_copy
-from contract.totals import Totals, read_totals
+from contract.totals import Totals, read_totals, without_link_sources
 from examine.damage_advice import Adviser
+from examine.link_sources import KEY, add_up, leave_out, left_to_fetch
 from examine.problems import find_problems
 from examine.rates import estimate_end, list_work, measure_rates, share_busy_time
 from examine.run_files import read_live
@@ -68,10 +71,10 @@ def describe(crawl: CrawlFolder, now_ms: int) -> dict:
     live, note = read_live(crawl.path)
     tail = read_tail(crawl.path)
     work = list_work(tail, live)
-    due_ms = min((block["earliest_due_ms"] or 0 for block in status["by_block"] if block.get("waiting")), default=None)
+    due_ms = min((block["earliest_due_ms"] or 0 for block in status["by_block"] if left_to_fetch(block)), default=None)
     rates = measure_rates(work, tail.since_ms, live, now_ms)
     ended_ms = None if status["running"] else max((one.end_ms for one in work), default=None)
-    estimate = estimate_end(status["waiting"], rates, is_running=status["running"], due_ms=due_ms, now_ms=now_ms)
+    estimate = estimate_end(left_to_fetch(status), rates, is_running=status["running"], due_ms=due_ms, now_ms=now_ms)
     fresh = new_cycles(log, tail)
     status |= {
         "now_ms": now_ms,
@@ -111,13 +114,14 @@ def describe_books(crawl: CrawlFolder, log: State, totals: Totals) -> dict:
         "blocks": log.blocks,
         "commits": log.length,
         "entries": {kind: log.kinds[kind] for kind in KINDS if log.kinds[kind]},
-        "fetched": totals.fetched,
+        "fetched": without_link_sources(totals.fetched, totals.link_sources),
         "states": dict(states),
         "reasons": dict(reasons),
         **{
             name: sum(block.get(name, 0) for block in blocks)
             for name in ("known", "collected", "waiting", "servers", "servers_failing", "servers_given_up")
         },
+        KEY: add_up(block[KEY] for block in blocks if KEY in block) | {"fetched": totals.link_sources},
         "server_failures": join_failures([row for block in blocks for row in block.get("server_failures", ())]),
         "inbox": len(names.visible_files(crawl.path / names.INBOX)),
         "open": [cycle for cycle in opened if cycle["kind"] != UNKNOWN],
@@ -138,7 +142,8 @@ def describe_block(crawl: Path, log: State, block: int) -> dict:
         manifest = read_generation_manifest(crawl / names.generation(block, generation))
     except (FileNotFoundError, Damaged):
         return {**about, "damaged": True}
-    figures = {name: manifest[name] for name in FIGURES} | {name: manifest.get(name) for name in MORE_FIGURES}
+    counted = leave_out(manifest)
+    figures = {name: counted[name] for name in (*FIGURES, KEY)} | {name: manifest.get(name) for name in MORE_FIGURES}
     return {**about, **figures, "prepared": manifest.get("prepared")}
 
 
@@ -159,7 +164,11 @@ def describe_policy(crawl: Path, blocks: list[dict]) -> dict:
     except BadConfiguration:
         return about
     wanted = policies.describe(config, files_of(crawl, config))
-    unprepared = [block for block, found in zip(blocks, prepared) if block.get("known") and found != wanted]
+    unprepared = [
+        block
+        for block, found in zip(blocks, prepared)
+        if found != wanted and (block.get("known") or block.get(KEY, {}).get("known"))
+    ]
     return about | {
         "policy": config.scheduler.policy,
         "revisit_policy": config.revisit.policy,

@@ -27,6 +27,7 @@ from contract.tables import (
 from contract.url import Keys, server_of
 from contract.warc import ANSWERS, PageReader
 from examine.findings import Findings
+from examine.link_source_books import check_fetched
 from storage.arrays import is_in_sorted
 from storage.publish import read_manifest
 from storage.tables import column, read_table
@@ -62,6 +63,8 @@ def check_cycle(crawl: Path, cycle: int, keys: Keys, findings: Findings) -> None
         read_table(extractor / names.TARGETS, TARGETS)
 
     check_list(extractor, listed, collected, metadata, counts, findings)
+    if len(metadata) == int((column(collected, "outcome") == ANSWERED).sum()):  # else check_list() has named it
+        check_fetched(crawl, cycle, collected, metadata, counts[names.EXTRACTOR], findings)
     check_failures(extractor / names.FAILURES, collected, keys, counts[names.EXTRACTOR], findings)
     check_links(extractor, extracted, rejected, counts[names.EXTRACTOR], findings)
     check_merge(folder / names.VERIFIER, counts, findings)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from contract.errors import Usage
+from examine.link_sources import KEY, is_any
 from storage.unsynced_files import is_other_thing, replace_file
 
 FILE_MODE = 0o644  # node_exporter runs as another user
@@ -84,6 +85,8 @@ def list_metrics(status: dict) -> Iterator[Metric]:
     yield Metric(
         "coletor_urls", GAUGE, "Known URLs, by state.", [({"state": s}, n) for s, n in status["states"].items()]
     )
+    if is_any(status[KEY]):
+        yield from list_link_sources(status[KEY])
     yield Metric("coletor_visits_total", COUNTER, "Answered requests of collected pages.", one(status["visits"]))
     yield Metric("coletor_changes_total", COUNTER, "Visits that found a page changed.", one(status["changes"]))
     yield Metric(
@@ -147,6 +150,14 @@ def list_metrics(status: dict) -> Iterator[Metric]:
         "When the last run wrote live.json.",
         one(live["written_at_ms"] / 1000 if live else None),
     )
+
+
+def list_link_sources(theirs: dict) -> Iterator[Metric]:
+    """No other metric of URLs or pages counts them, except those about the work of runs."""
+    states = [({"state": state}, number) for state, number in theirs["states"].items()]
+    yield Metric("coletor_link_source_urls", GAUGE, "Known link sources, by state.", states)
+    pages = one(theirs["fetched"]["answered"])
+    yield Metric("coletor_link_source_pages_total", COUNTER, "Pages of link sources in committed cycles.", pages)
 
 
 def one(value: float | None) -> Samples:

@@ -6,6 +6,7 @@ from contract import names
 from contract.log import describe_commits
 from contract.terminal import make_plain
 from contract.units import count, duration, moment, size
+from examine.link_sources import KEY, is_any, left_to_fetch
 from examine.problems import DAMAGE, HELD, describe_death
 from examine.rates import WINDOWS_S, format_rate
 
@@ -123,10 +124,20 @@ def describe_rates(status: dict) -> str:
 def describe_known(status: dict) -> Iterator[str]:
     states = ", ".join(f"{number:,} {state.replace('_', ' ')}" for state, number in status["states"].items())
     yield labelled("known", count(status["known"], "URL") + (f": {states}" if states else ""))
+    if is_any(status[KEY]):
+        yield labelled("besides", describe_link_sources(status[KEY]))
     yield labelled("estimate", status["estimate"]["text"])
     yield labelled(
         "servers",
         f"{status['servers']:,} known, {status['servers_failing']:,} failing, {status['servers_given_up']:,} given up",
+    )
+
+
+def describe_link_sources(theirs: dict) -> str:
+    fetched = theirs["fetched"]
+    return (
+        f"{count(theirs['known'], 'link source')} that the collection leaves out: {theirs['collected']:,} collected, "
+        f"{theirs['waiting']:,} to fetch; {count(fetched['answered'], 'page')}, {size(fetched['bytes'])} fetched"
     )
 
 
@@ -148,7 +159,8 @@ def describe_policy(status: dict) -> Iterator[str]:
 
 
 def describe_visits(status: dict) -> str:
-    text = f"{status['visits']:,} of {count(status['collected'], 'page')}, {status['changes'] or 0:,} found a change"
+    pages = status["collected"] + status[KEY]["collected"]  # visits are those of link sources too
+    text = f"{status['visits']:,} of {count(pages, 'page')}, {status['changes'] or 0:,} found a change"
     if status["revisit_policy"] == "none":
         return text
     text += f"; {status['revisitable'] or 0:,} may be due again"
@@ -201,7 +213,7 @@ def describe_blocks(status: dict) -> Iterator[str]:
 
 def due_at_ms(block: dict, status: dict) -> int | None:
     """When a block is due, for URLs that wait or for revisits; none where there is nothing to fetch."""
-    moments = [block["earliest_due_ms"] or 0] if block.get("waiting") else []
+    moments = [block["earliest_due_ms"] or 0] if left_to_fetch(block) else []
     if status["revisit_policy"] not in (None, "none") and block.get("revisit_due_ms") is not None:
         moments.append(block["revisit_due_ms"])
     return min(moments, default=None)

@@ -28,6 +28,7 @@ from contract.log import History, replay
 from contract.plan import newest_plan, read_plan
 from contract.policies import policy_of
 from contract.robots import Rules
+from contract.scope.link_sources import LinkSources
 from contract.scope.verdict import judge_by_plan
 from contract.seeds import parse_lines, read_lines
 from contract.tables import ANSWERED, REFUSED, REJECTED, STATES
@@ -36,6 +37,7 @@ from contract.trouble import explain
 from contract.units import count, moment, size
 from contract.url import server_of
 from examine import url_history
+from examine.link_sources import NO_SEED
 from examine.url_history import Subject
 from examine.visits import (
     describe_history,
@@ -99,6 +101,8 @@ def gather(crawl: CrawlFolder, text: str, now_ms: int) -> dict:
         "refused": [],
         "rule": find_rule(subject.url, config),
     }
+    depth = facts["known"]["depth"] if facts["known"] else NO_SEED
+    facts["link_source"] = LinkSources(config.scope).takes(subject.url, depth)
     judge_visits(facts["events"])
     known = facts["known"]
     if known and known["text"] != subject.url:
@@ -307,6 +311,8 @@ def describe(facts: dict, crawl: Path) -> list[str]:
     if facts["url"] and facts["url"] != facts["given"]:
         lines[0] += f"  (given as {facts['given']})"
     lines.append(f"{facts['verdict']}: {facts['because']}")
+    if facts.get("link_source"):
+        lines.append("scope     a link source: crawled for its links, no part of the collection (docs/scope.md)")
     for link in facts.get("links", ()):
         marks = ["nofollow"] * link["nofollow"] + ["not followed"] * (not link["followed"])
         how = ", ".join([*link["kinds"], *marks])

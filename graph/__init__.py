@@ -1,9 +1,8 @@
-"""The link graph of a crawl on disk: builds it, writes it in other formats, measures it, ranks it.
+"""The link graph of a crawl: built from the tables of its cycles, on disk, within a bound of memory.
 
-How a link becomes an edge. A cycle's table Ligacoes has pairs of keys. `tables.py` says which cycles count.
-`url_runs.py` sorts the URLs of each cycle by their text, once, and merges these runs: the position of a URL in the
-merged order is its number. `page_keys.py` sorts keys and numbers by key. `links.py` turns keys into numbers by merging
-sorted arrays: first the page of each link, then, sorted anew, its target. `csr.py` has the result: for each page the
-numbers of its targets. `levels.py` folds pages into servers and domains. `build.py` leads through all that, and
-`folder.py` publishes it.
+`build.py` leads through the steps, `sources.py` says from what. `new_urls.py` finds the URLs that no graph has yet and
+sorts them by their text; `numbering.py` merges them with those of the graph of before (`base.py`): the index of a URL
+among all is its number. `page_keys.py` turns keys into numbers, `links.py` turns links into edges. `edges.py` merges
+edges, `csr.py` writes them, `levels.py` folds them into those of servers and domains. `folder.py` opens what is there.
+`formats.py` and `padova.py` write it for other tools; `statistics.py`, `pagerank.py` and `harmonic.py` measure it.
 """

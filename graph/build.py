@@ -1,54 +1,59 @@
-"""Builds the graph of a crawl in steps that each read their input once, within a bound of memory."""
+"""Builds the graph of a crawl in steps that each read their input once, within a bound of memory.
+
+A build goes on with the graph of before where it can: only what cycles since then have found is read and sorted, and
+merged with what is there (graph/base.py). The result is the same as that of a build of the whole, byte for byte.
+"""
 
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import xxhash
 
 from contract import names
 from contract.crawl_folder import CrawlFolder
-from contract.errors import BadInput, ColetorError
+from contract.surt import SurtPrefixes
 from contract.tables import LINKS
-from graph.csr import NODES_MAX, Csr, CsrWriter, cut_pairs, open_csr
+from graph.base import Base, SharedWithBase
+from graph.csr import CsrWriter, cut_pairs, join_pairs, number_type
+from graph.edges import merge_edges, merge_weighted, sort_edges
 from graph.filters import Filters, Visits, read_visits
-from graph.folder import BACKWARD, DOMAINS, FORWARD, PAGES, RUNS, SERVERS, SORT, holding, version_folder, versions
-from graph.levels import DOMAIN, ServerOf, ServerWriter, fold, open_first_pages
-from graph.links import KEY_BITS, LinkReader, distinct_edges, sort_edges, summed_edges, swap
-from graph.page_keys import PageKeys
-from graph.tables import CycleTables, committed_cycles
-from graph.text_store import TextStoreWriter
-from graph.url_runs import ANSWERED, URL_BYTES, ensure_run, merge_runs
-from storage.ahead import ahead
+from graph.folder import (
+    BACKWARD,
+    DOMAINS,
+    FORWARD,
+    LEVELS,
+    PAGES,
+    SERVERS,
+    SORT,
+    Graph,
+    holding,
+    version_folder,
+    versions,
+)
+from graph.levels import DOMAIN, Folded, ServerOf, open_first_pages
+from graph.links import LinkReader
+from graph.new_urls import NewUrls
+from graph.numbering import PageWriter
+from graph.page_keys import KEY_BITS, PageKeys, Shared
+from graph.sorted_urls import URL_BYTES
+from graph.sources import GRAPH_FORMAT, Sources, find_base, find_sources, verify_sources
+from graph.tables import CycleTables
 from storage.arrays import open_array
-from storage.columns import PlainWriter
-from storage.errors import Damaged, UnknownFormat
 from storage.external_sort import ExternalSort
-from storage.publish import make_folder, publishing, read_manifest, remove_tree, unpublish
+from storage.publish import publishing, remove_tree, unpublish
 
 MIB = 1 << 20
 BASE_BYTES = 260 * MIB  # of the interpreter and its libraries, and of what these keep for later
 LINK_BYTES = 112  # memory that a link takes while it is sorted and merged, with the piece that is read ahead
 SHARED_SHOWN = 10  # examples of shared keys in the manifest
+LEFT_OUT = ("filtered", "no_page", "no_target", "link_sources")  # counts of links that are no edges
 
 Report = Callable[..., None]  # takes the step, what is done of it, and the whole
-
-
-@dataclass
-class Sources:
-    """What a graph is made of."""
-
-    tables: list[CycleTables]
-    missing: dict[int, str] = field(default_factory=dict)  # cycles that are left out -> why
-
-    def digest(self, filters: Filters) -> str:
-        """Of all that the graph follows from."""
-        files = [[one.cycle, sorted((name, about["xxh3"]) for name, about in one.files.items())] for one in self.tables]
-        return xxhash.xxh3_128_hexdigest(json.dumps([files, filters.describe()], sort_keys=True).encode())
 
 
 @dataclass(frozen=True)
@@ -62,47 +67,24 @@ def bounds_of(memory_mib: int) -> Bounds:
     return Bounds(work // URL_BYTES, work // LINK_BYTES)
 
 
-def find_sources(crawl: CrawlFolder, allow_partial: bool) -> Sources:
-    sources = Sources([])
-    for cycle in committed_cycles(crawl):
-        try:
-            tables = CycleTables(crawl.path, cycle)
-            for name in (names.COLLECTED, names.EXTRACTED, names.LINKS, names.METADATA):
-                tables.verify(name)
-            sources.tables.append(tables)
-        except (Damaged, UnknownFormat, ColetorError, KeyError) as error:
-            if not allow_partial:
-                raise BadInput(
-                    f"cycle {cycle}: {error}. Mend it (bin/status --crawl {crawl.path}), or build a graph without it "
-                    "with --allow-partial"
-                ) from None
-            sources.missing[cycle] = str(error)
-    return sources
-
-
 def build(
     crawl: CrawlFolder, root: Path, filters: Filters, memory_mib: int, allow_partial: bool, report: Report
 ) -> tuple[Path, bool]:
     """The folder of the graph, and whether it was made now: one of the same tables and options is kept."""
     with holding(root):
         sources = find_sources(crawl, allow_partial)
-        digest, found = sources.digest(filters), versions(root)
-        is_new = not found or not is_current(version_folder(root, found[-1]), digest)
+        before = find_base(root, crawl, filters, sources)
+        if before is None or before.manifest["cycles"] != sources.digests:
+            verify_sources(crawl, sources, set(before.manifest["cycles"]) if before else set(), allow_partial)
+        is_new = before is None or any(before.manifest[name] != value for name, value in made_of(sources).items())
         if is_new:
+            found = versions(root)
             folder = version_folder(root, found[-1] + 1 if found else 0)
-            remove_scratch(root)
-            (root / SORT).mkdir()
-            with publishing(folder) as manifest:
-                work = Work(crawl, root, folder, filters, bounds_of(memory_mib), report)
-                manifest |= {
-                    "made_of": digest,
-                    "crawl_id": crawl.crawl_id,
-                    "cycles": len(sources.tables),
-                    "missing": {str(cycle): why for cycle, why in sources.missing.items()},
-                    "filters": filters.describe(),
-                    **work.run(sources),
-                }
-                report("syncing")
+            try:
+                write_graph(crawl, root, folder, filters, memory_mib, sources, before, report)
+            except SharedWithBase:
+                verify_sources(crawl, sources, set(), allow_partial)
+                write_graph(crawl, root, folder, filters, memory_mib, sources, None, report)
         remove_scratch(root)
         newest = versions(root)[-1]
         for version in names.numbered(root):
@@ -111,87 +93,117 @@ def build(
         return version_folder(root, newest), is_new
 
 
+def made_of(sources: Sources) -> dict[str, Any]:
+    return {"cycles": sources.digests, "missing": {str(cycle): why for cycle, why in sources.missing.items()}}
+
+
+def write_graph(
+    crawl: CrawlFolder,
+    root: Path,
+    folder: Path,
+    filters: Filters,
+    memory_mib: int,
+    sources: Sources,
+    before: Graph | None,
+    report: Report,
+) -> None:
+    remove_scratch(root)
+    (root / SORT).mkdir()
+    if before and not (filters.can_grow and before.pages.nodes and not before.manifest["keys_shared"]):
+        before = None
+    with publishing(folder) as manifest:
+        work = Work(crawl, root, folder, filters, bounds_of(memory_mib), before, report)
+        about = made_of(sources)
+        manifest |= {
+            "graph_format": GRAPH_FORMAT,
+            "made_of": xxhash.xxh3_128_hexdigest(json.dumps([about["cycles"], filters.describe()]).encode()),
+            "crawl_id": crawl.crawl_id,
+            **about,
+            "filters": filters.describe(),
+            **work.run(sources.tables, set(before.manifest["cycles"]) if before else set()),
+        }
+        report("syncing")
+
+
 def remove_scratch(root: Path) -> None:
     if (root / SORT).exists():
         remove_tree(root / SORT)
 
 
-def is_current(folder: Path, digest: str) -> bool:
-    try:
-        return read_manifest(folder).get("made_of") == digest
-    except (Damaged, UnknownFormat):
-        return False
-
-
 class Work:
-    def __init__(self, crawl: CrawlFolder, root: Path, folder: Path, filters: Filters, bounds: Bounds, report: Report):
-        self._crawl, self._root, self._folder, self._scratch = crawl, root, folder, root / SORT
+    def __init__(
+        self,
+        crawl: CrawlFolder,
+        root: Path,
+        folder: Path,
+        filters: Filters,
+        bounds: Bounds,
+        before: Graph | None,
+        report: Report,
+    ):
+        self._crawl, self._folder, self._scratch = crawl, folder, root / SORT
         self._filters, self._bounds, self._report = filters, bounds, report
-        self._keys = PageKeys(root / SORT)
-        self._shared: list[list[str | int]] = []
-        self._shared_count = 0
+        self._keys = PageKeys(folder)
+        self._base = Base(before, self._scratch, bounds.links // 4)
 
-    def run(self, sources: Sources) -> dict[str, object]:
-        """Writes all files; returns what the manifest says about them."""
-        pages, servers, domains = self._number_pages(sources.tables)
-        links = sum(tables.count(names.LINKS, LINKS) for tables in sources.tables)
-        counts, edges = self._join_links(sources.tables, pages, links)
-        forward = self._write_edges(PAGES, edges, pages, counts)
-        levels = {PAGES: {"nodes": pages, "edges": forward.edges}}
-        in_servers = self._fold(forward, SERVERS, self._server_of(), servers)
-        domain = open_array(self._folder / f"servers.{DOMAIN}", "<i4")
-        in_domains = self._fold(in_servers, DOMAINS, lambda servers: domain[servers], domains)
-        levels[SERVERS] = {"nodes": servers, "edges": in_servers.edges}
-        levels[DOMAINS] = {"nodes": domains, "edges": in_domains.edges}
-        return {"levels": levels, "counts": dict(counts), "keys_shared": self._shared_count, "shared": self._shared}
+    def run(self, tables: list[CycleTables], done: set[str]) -> dict[str, object]:
+        """Writes all files from the cycles that are not yet done; returns what the manifest says about them."""
+        tables = [one for one in tables if str(one.cycle) not in done]
+        nodes, shared = self._number_pages(tables)
+        pages, links = nodes[PAGES], sum(one.count(names.LINKS, LINKS) for one in tables)
+        edges, counts = self._join_links(tables, pages, links)
+        node_of_page = ServerOf(open_first_pages(self._folder), self._bounds.links * 4)
+        domain = open_array(self._folder / f"servers.{DOMAIN}", number_type(nodes[DOMAINS]))
+        of_servers = Folded(self._scratch, SERVERS, node_of_page, nodes[SERVERS], links, self._bounds.links)
+        of_domains = Folded(
+            self._scratch, DOMAINS, lambda servers: domain[servers], nodes[DOMAINS], links, self._bounds.links
+        )
+        found = {PAGES: self._write_pages(edges, pages, of_servers)}
+        found[SERVERS] = self._write_coarse(SERVERS, of_servers, nodes[SERVERS], of_domains)
+        found[DOMAINS] = self._write_coarse(DOMAINS, of_domains, nodes[DOMAINS])
+        counts["repeated"] = counts["rows"] - found[PAGES] - sum(counts[name] for name in LEFT_OUT)
+        return {
+            "levels": {level: {"nodes": nodes[level], "edges": found[level]} for level in LEVELS},
+            "counts": dict(sorted(counts.items())),
+            "keys_shared": len(shared),
+            "shared": [[str(key), first, second] for key, first, second in shared[:SHARED_SHOWN]],
+        }
 
-    def _number_pages(self, tables: list[CycleTables]) -> tuple[int, int, int]:
-        runs: list[Path] = []
-        make_folder(self._root / RUNS)
-        for done, one in enumerate(tables):
-            self._report("cycles sorted", done, len(tables))
-            runs += ensure_run(self._root / RUNS, one, self._bounds.urls)
-        expected = len(tables) and self._bounds.links  # keys are few beside links: a guess of one file or more will do
-        keys = ExternalSort(self._scratch / "keys", KEY_BITS, expected, self._bounds.links, has_payload=True)
-        texts = TextStoreWriter(self._folder, PAGES)
-        servers = ServerWriter(self._folder, self._crawl.keys())
-        collected = PlainWriter(self._folder / "pages.collected.npy", "u1")
-        pages = 0
-        for urls in ahead(merge_runs(runs, self._scratch, self._bounds.urls)):
-            kept = self._filters.are_pages(urls.flags)
-            url, key, flags = urls.url, urls.key, urls.flags
-            if kept is not None:
-                url, key, flags = url.filter(pa.array(kept)), key[kept], flags[kept]
-            if pages + len(key) > NODES_MAX:
-                raise BadInput(f"{self._crawl.path}: expected at most {NODES_MAX:,} pages, found more")
-            texts.append(url)
-            servers.append(url, pages)
-            collected.append(flags & ANSWERED)
-            keys.add(key, np.arange(pages, pages + len(key), dtype=np.uint32))
-            pages += len(key)
-            self._report("URLs merged", pages)
-        texts.close()
-        servers.close(pages)
-        collected.close()
-        for key, first, second in self._keys.write(keys):
-            self._shared_count += 1
-            if len(self._shared) < SHARED_SHOWN:
-                self._shared.append([str(key), first, second])
-        return pages, servers.servers, servers.domains
+    def _number_pages(self, tables: list[CycleTables]) -> tuple[dict[str, int], list[Shared]]:
+        """The number of nodes of each level, and the keys that two URLs share."""
+        urls = NewUrls(
+            self._scratch, tables, self._filters, self._base, self._bounds.urls, self._bounds.links, self._report
+        )
+        key_sort = ExternalSort(self._scratch / "keys", KEY_BITS, urls.rows, self._bounds.links, has_payload=True)
+        sources = SurtPrefixes(self._filters.link_sources)
+        writer = PageWriter(self._folder, self._crawl.keys(), self._base, sources, key_sort)
+        for pages in writer.write(urls.find()):
+            self._report("pages numbered", pages)
+        for keys in urls.seeds:
+            writer.add_sources(keys)
+        nodes = {PAGES: writer.pages, SERVERS: writer.servers, DOMAINS: writer.domains}
+        domain = open_array(self._folder / f"servers.{DOMAIN}", number_type(writer.domains))
+        self._base.open_moved(open_first_pages(self._folder), domain)
+        return nodes, list(self._keys.write(key_sort, self._base.keys()))
 
-    def _join_links(self, tables: list[CycleTables], pages: int, links: int) -> tuple[Counter[str], ExternalSort]:
+    def _join_links(self, tables: list[CycleTables], pages: int, links: int) -> tuple[ExternalSort, Counter[str]]:
+        """All new edges, and the counts of links, old ones included."""
         reader = LinkReader(self._scratch, self._keys, pages, self._filters, links, self._bounds.links)
-        done = 0
+        reader.counts.update(self._base.counts_that_stay)
+        done, whole = 0, links + self._base.unknown_count
+        for rows in reader.add_base(self._base):
+            done += rows
+            self._report("links read", done, whole)
         visits = self._newest_visits(tables, pages) if self._filters.newest else self._visits(tables)
         for one, kept in zip(tables, visits):
             for rows in reader.add_cycle(one, kept):
                 done += rows
-                self._report("links read", done, links)
-        edges, done = sort_edges(self._scratch, "edges", pages, links, self._bounds.links), 0
-        for rows in reader.add_edges(edges):
+                self._report("links read", done, whole)
+        edges, done = sort_edges(self._scratch, "edges", pages, whole, self._bounds.links), 0
+        for rows in reader.add_edges(edges, self._folder):
             done += rows
-            self._report("targets found", done, links)
-        return reader.counts, edges
+            self._report("targets found", done, whole)
+        return edges, reader.counts
 
     def _visits(self, tables: list[CycleTables]) -> Iterator[Visits | None]:
         """For each cycle the visits whose links count; None: all."""
@@ -212,40 +224,32 @@ class Work:
                 else:
                     newest[number] = np.maximum(newest[number], at_ms)
 
-    def _write_edges(self, level: str, edges: ExternalSort, pages: int, counts: Counter[str]) -> Csr:
-        """Writes the edges of pages, both ways."""
-        total = len(edges)
-        writer = CsrWriter(self._folder, f"{level}.{FORWARD}", pages)
-        swapped = sort_edges(self._scratch, "swapped", pages, total, self._bounds.links)
-        for pairs in distinct_edges(edges):
+    def _write_pages(self, edges: ExternalSort, pages: int, coarse: Folded) -> int:
+        """Writes the edges of pages, both ways, and folds the new ones; returns how many there are."""
+        writer = CsrWriter(self._folder, f"{PAGES}.{FORWARD}", pages)
+        swapped = sort_edges(self._scratch, "swapped", pages, len(edges), self._bounds.links)
+        for pairs, fresh in merge_edges(self._base.edges(PAGES, FORWARD, pages), edges):
             writer.append(*cut_pairs(pairs, pages))
-            swapped.add(swap(pairs, pages))
-            self._report("edges written", writer.edges, total)
+            sources, targets = cut_pairs(fresh, pages)
+            swapped.add(join_pairs(targets, sources, pages))
+            coarse.add(sources, targets, None)
+            self._report("edges written", writer.edges)
         writer.close()
-        counts["repeated"] = total - writer.edges
-        back = CsrWriter(self._folder, f"{level}.{BACKWARD}", pages)
-        for pairs in distinct_edges(swapped):
+        back = CsrWriter(self._folder, f"{PAGES}.{BACKWARD}", pages)
+        for pairs, _ in merge_edges(self._base.edges(PAGES, BACKWARD, pages), swapped):
             back.append(*cut_pairs(pairs, pages))
             self._report("edges transposed", back.edges, writer.edges)
         back.close()
-        return open_csr(self._folder, f"{level}.{FORWARD}", pages, writer.edges)
+        return writer.edges
 
-    def _server_of(self) -> ServerOf:
-        return ServerOf(open_first_pages(self._folder), self._bounds.links * 4)
-
-    def _fold(self, edges: Csr, level: str, node_of: Callable, nodes: int) -> Csr:
-        """Writes the edges of a coarser level, both ways, with weights."""
-        sorts = [
-            sort_edges(self._scratch, f"{level}.{name}", nodes, edges.edges, self._bounds.links, is_weighted=True)
-            for name in (FORWARD, BACKWARD)
-        ]
-        done = 0
-        for rows in fold(edges, *sorts, node_of, nodes, self._bounds.links):
-            done += rows
-            self._report(f"{level} joined", done, edges.edges)
-        for name, pairs in zip((FORWARD, BACKWARD), sorts):
-            writer = CsrWriter(self._folder, f"{level}.{name}", nodes, has_weights=True)
-            for distinct, weights in summed_edges(pairs):
-                writer.append(*cut_pairs(distinct, nodes), np.minimum(weights, np.iinfo(np.uint32).max))
+    def _write_coarse(self, level: str, folded: Folded, nodes: int, coarser: Folded | None = None) -> int:
+        """Writes the edges of servers or domains, both ways, and folds the new ones; returns how many there are."""
+        for way, edges in ((FORWARD, folded.forward), (BACKWARD, folded.backward)):
+            writer = CsrWriter(self._folder, f"{level}.{way}", nodes, has_weights=True)
+            for (pairs, weights), fresh in merge_weighted(self._base.edges(level, way, nodes), edges):
+                writer.append(*cut_pairs(pairs, nodes), weights)
+                if coarser and way == FORWARD and fresh:
+                    coarser.add(*cut_pairs(fresh[0], nodes), fresh[1])
+                self._report(f"edges of {level}", writer.edges)
             writer.close()
-        return open_csr(self._folder, f"{level}.{FORWARD}", nodes, writer.edges, has_weights=True)
+        return writer.edges

@@ -5,10 +5,12 @@
 Pages are numbered from 0 on, in the order of their sorted URLs: those that a committed cycle collected or found. An
 edge leads from a page to a target, once, however often pages link to it. Servers and registered domains have graphs of
 their own, with the number of edges between their pages as weight. Each graph is written both ways. Links whose page or
-target has no text are left out and counted: a target that was not followed has one with keep_links = "all" only.
+target has no text are left out and counted: a target that was not followed has one with keep_links = "all" only. Link
+sources ([scope] link_sources) are no pages.
 
-The graph is sorted on disk, within --memory-mib. The sorted URLs of each cycle are kept for the next build. A build
-that was interrupted leaves the graph of before; run the same command again. docs/graph.md describes the files.
+The graph is sorted on disk, within --memory-mib. After more cycles the same command adds what they found, and sorts
+nothing else again. A build that was interrupted leaves the graph of before; run the same command again. docs/graph.md
+describes the files.
 
 Example: bin/graph build --crawl demo/crawl --collected
 """
@@ -24,6 +26,7 @@ from contract import names
 from contract.accumulators import DAY_MS
 from contract.command import Parser, at_least, make_parser
 from contract.config import LINK_KINDS
+from contract.crawl_config import read_crawl_config
 from contract.crawl_folder import open_folder
 from contract.lines import say
 from contract.units import count
@@ -42,6 +45,8 @@ def main(words: list[str]) -> None:
     )
     add_options(parser)
     arguments = parser.parse_args(words)
+    crawl = open_folder(arguments.crawl)
+    scope = read_crawl_config(crawl.path).scope
     filters = Filters(
         collected=arguments.collected,
         in_scope=arguments.in_scope,
@@ -49,12 +54,13 @@ def main(words: list[str]) -> None:
         kinds=arguments.kinds,
         until_ms=arguments.until,
         newest=arguments.newest,
+        link_sources=scope.link_sources,
+        seeds_are_sources=scope.seeds_are_link_sources,
     )
-    crawl = open_folder(arguments.crawl)
     root = arguments.out or crawl.path / names.GRAPH
     report = make_report("graph build")
     folder, is_new = build(crawl, root, filters, arguments.memory_mib, arguments.allow_partial, report)
-    for line in describe(open_graph(root, is_verified=is_new), folder, is_new):
+    for line in describe(open_graph(root, is_verified=True), folder, is_new):
         say(line)
 
 
@@ -94,16 +100,16 @@ def read_day(text: str) -> int:
 
 def describe(graph: Graph, folder: Path, is_new: bool) -> Iterator[str]:
     about, counts = graph.manifest, graph.manifest["counts"]
-    yield f"{folder}: {'written' if is_new else 'up to date'}, from {count(about['cycles'], 'cycle')}"
+    yield f"{folder}: {'written' if is_new else 'up to date'}, from {count(len(about['cycles']), 'cycle')}"
     if graph.is_partial:
         yield f"PARTIAL: {count(len(about['missing']), 'cycle')} left out: {', '.join(about['missing'])}"
     for name in LEVELS:
         level = graph.level(name)
         yield f"{name}: {level.nodes:,}, edges: {level.edges:,}"
     yield (
-        f"links read: {counts['rows']:,}; left out: {counts['no_target']:,} to targets without a page, "
-        f"{counts['no_page']:,} from pages without a text, {counts['filtered']:,} by the options, "
-        f"{counts['repeated']:,} repeated"
+        f"links: {counts['rows']:,}; left out: {counts['no_target']:,} to targets without a page, "
+        f"{counts['no_page']:,} from what is no page, {counts['link_sources']:,} from or to link sources, "
+        f"{counts['filtered']:,} by the options, {counts['repeated']:,} repeated"
     )
     for key, first, second in about["shared"]:
         urls = graph.pages.texts.read(np.array([first, second]))

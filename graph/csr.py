@@ -15,7 +15,7 @@ from storage.arrays import Array, Keys, Rows, open_array
 from storage.columns import PlainWriter
 from storage.errors import Damaged
 
-NODES_MAX = 1 << 32  # a pair of numbers has 64 bits
+NODES_MAX = (1 << 32) - 1  # a pair of numbers has 64 bits, and one number stands for none
 INT32_END = 1 << 31
 ROWS_AT_ONCE = 1 << 20
 

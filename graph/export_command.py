@@ -3,6 +3,8 @@
   bin/graph export --format FORMAT --out FOLDER [--crawl DIR] [--level LEVEL]
 
   parquet          edges.parquet (from, to; weight of servers and domains) and nodes.parquet (number, url)
+  webgraph         graph.graph, graph.offsets, graph.properties: WebGraph's compressed form (BVGraph), a few bits per
+                   edge, without weights; for its Java and Rust libraries
   webgraph-ascii   graph.graph-txt: the number of nodes, then a line of targets per node (WebGraph's ASCIIGraph)
   snap             graph.txt: two numbers per line (SNAP, NetworkX, igraph)
   npz              graph.npz: a CSR matrix for scipy.sparse.load_npz
@@ -21,6 +23,7 @@ from pathlib import Path
 from contract.command import make_parser
 from contract.lines import say
 from contract.stage import expect_ours
+from graph.bvgraph import FILES as WEBGRAPH_FILES
 from graph.folder import LEVELS, PAGES, add_graph_option, choose_graph
 from graph.formats import FILES, FORMATS, check_format
 from graph.padova import FILES as PADOVA_FILES
@@ -37,7 +40,7 @@ def main(words: list[str]) -> None:
     check_format(arguments.format, arguments.level)
     graph = choose_graph(arguments)
     level = graph.level(arguments.level)
-    expect_ours(arguments.out, (*FILES, *PADOVA_FILES))
+    expect_ours(arguments.out, (*FILES, *WEBGRAPH_FILES, *PADOVA_FILES))
     with publishing(arguments.out) as manifest:
         manifest |= {"made_of": graph.manifest["made_of"], "level": level.name, "missing": graph.manifest["missing"]}
         FORMATS[arguments.format](arguments.out, level)

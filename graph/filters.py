@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from contract.tables import METADATA
+from graph.flags import ANSWERED, KNOWN
 from graph.tables import CycleTables
-from graph.url_runs import ANSWERED, KNOWN
 from storage.arrays import Array, Keys, Rows
 from storage.tables import column
 
@@ -24,12 +24,19 @@ class Filters:
     kinds: int = 0  # links: only of these kinds, as bits; 0: of all
     until_ms: int | None = None  # links: only of visits up to this moment
     newest: bool = False  # links: only those of the newest visit of each page
+    link_sources: tuple[str, ...] = ()  # SURT prefixes of what is no page of the collection
+    seeds_are_sources: bool = False  # seeds are none either
 
-    def describe(self) -> dict[str, bool | int | None]:
-        return asdict(self)
+    def describe(self) -> dict[str, bool | int | list[str] | None]:
+        return {**asdict(self), "link_sources": list(self.link_sources)}
+
+    @property
+    def can_grow(self) -> bool:
+        """Whether a graph of these options only grows with more cycles: what it has then stays right."""
+        return not (self.newest or self.seeds_are_sources)
 
     def are_pages(self, flags: Array) -> Mask | None:
-        """Which URLs are pages, by the flags of url_runs; None: all."""
+        """Which URLs are pages, by the flags of what is known of them; None: all."""
         wanted = ANSWERED * self.collected | KNOWN * self.in_scope
         return flags & wanted == wanted if wanted else None
 

@@ -1,7 +1,7 @@
-"""The folder of a graph: numbered versions, of which the newest published one counts, and the runs of cycles.
+"""The folder of a graph: numbered versions, of which the newest published one counts.
 
-graph/00000002/     manifest.json, pages.*, servers.*, domains.*
-graph/runs/00000017/     the sorted URLs of cycle 17
+graph/00000002/     manifest.json, pages.*, servers.*, domains.*, unknown_targets.*
+graph/ranks/    what bin/graph rank wrote
 graph/sort/     what a build is sorting; no build needs what another one left there
 """
 
@@ -27,7 +27,7 @@ from storage.arrays import Array, open_array
 from storage.errors import Damaged
 from storage.publish import is_published, make_folder, read_manifest, verify
 
-RUNS, SORT, LOCK = "runs", "sort", "lock"
+SORT, RANKS, LOCK = "sort", "ranks", "lock"
 FORWARD, BACKWARD = "links", "backlinks"
 PAGES, SERVERS, DOMAINS = LEVELS = ("pages", "servers", "domains")
 
@@ -137,12 +137,12 @@ def add_graph_option(parser: Parser) -> None:
     parser.add_argument("--allow-partial", action="store_true", help="take a graph from which cycles were left out")
 
 
-def choose_graph(arguments: Namespace) -> Graph:
+def choose_graph(arguments: Namespace, is_verified: bool = False) -> Graph:
     """The graph of --graph or --crawl; BadInput where it is partial and that is not allowed."""
     root = arguments.graph or arguments.crawl / names.GRAPH
     if not versions(root):
         raise BadInput(f"{root}: expected a graph, found none: make it with bin/graph build --crawl {arguments.crawl}")
-    graph = open_graph(root)
+    graph = open_graph(root, is_verified)
     if graph.is_partial:
         left_out = f"PARTIAL: the graph was built without cycle {', '.join(graph.manifest['missing'])}"
         if not arguments.allow_partial:

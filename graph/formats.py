@@ -16,6 +16,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from contract.errors import Usage
+from graph.bvgraph import write_bvgraph
 from graph.folder import PAGES, Level
 from graph.padova import write_mini, write_raw, write_urls
 from storage.errors import naming
@@ -74,7 +75,7 @@ def write_snap(folder: Path, level: Level) -> None:
     write_urls(folder, level)
 
 
-def write_webgraph(folder: Path, level: Level) -> None:
+def write_webgraph_ascii(folder: Path, level: Level) -> None:
     """graph.graph-txt, the ASCII form of WebGraph: the number of nodes, then per node a line with its targets."""
     links = level.links
     with open(folder / "graph.graph-txt", "wb") as file, naming(folder / "graph.graph-txt"):
@@ -158,7 +159,8 @@ def write_xml(
 
 FORMATS: dict[str, Callable[[Path, Level], None]] = {
     "parquet": write_parquet,
-    "webgraph-ascii": write_webgraph,
+    "webgraph": write_bvgraph,
+    "webgraph-ascii": write_webgraph_ascii,
     "snap": write_snap,
     "npz": write_npz,
     "graphml": write_graphml,

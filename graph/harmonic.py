@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from graph.csr import Csr
-from graph.matrices import Values
+from graph.products import Values
 from storage.arrays import Array, Keys
 from storage.compiled import compiled
 

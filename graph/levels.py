@@ -4,7 +4,7 @@ Pages are numbered by their sorted URLs, so the pages of a server are neighbours
 that its URLs share, with the slash; servers have the order of their pages, domains that of their names.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,17 +12,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from contract.errors import BadInput
 from contract.url import Keys as CrawlKeys
 from contract.url import host_of
-from graph.csr import Csr, cut_pairs, join_pairs, number_type
+from graph.csr import bits_of, cut_pairs, join_pairs, number_type
 from graph.text_store import TextStoreWriter
 from storage.arrays import Array, Rows, open_array
 from storage.columns import PlainWriter
 from storage.external_sort import ExternalSort
 from storage.text_segments import LINES, data_of
 
-FIRST_PAGE, DOMAIN = "first_page.npy", "domain.npy"
+FIRST_PAGE, DOMAIN, DOMAIN_KEY = "first_page.npy", "domain.npy", "domain_key.npy"
 (_SLASH,) = b"/"
+_FIRST_VISIBLE, _LAST_VISIBLE = b"!~"
+NodeOf = Callable[[Array], Array]
 
 
 class ServerWriter:
@@ -32,6 +35,7 @@ class ServerWriter:
         self._folder, self._keys = folder, keys
         self._texts = TextStoreWriter(folder, "servers")
         self._first_pages = PlainWriter(folder / f"servers.{FIRST_PAGE}", "<i8")
+        self._domain_keys = PlainWriter(folder / f"servers.{DOMAIN_KEY}", "<u8")
         self._domains: list[pa.Array] = []
         self._last = b""
         self.servers = self.domains = 0
@@ -47,12 +51,14 @@ class ServerWriter:
         self._last = texts[-1]
         self._texts.append(pa.array(texts, LINES))
         self._first_pages.append(rows + first_page)
-        domains = [self._keys.domain(host_of(text[:-1].decode())).encode() for text in texts]
-        self._domains.append(pa.array(domains, LINES))
+        domains = [self._keys.domain(host_of(text[:-1].decode())) for text in texts]
+        self._domain_keys.append(np.array([self._keys.of(domain) for domain in domains], np.uint64))
+        self._domains.append(pa.array([domain.encode() for domain in domains], LINES))
         self.servers += len(texts)
 
     def close(self, pages: int) -> None:
         self._texts.close()
+        self._domain_keys.close()
         self._first_pages.append(np.array([pages]))
         self._first_pages.close()
         named = pa.chunked_array(self._domains, LINES).combine_chunks().dictionary_encode()
@@ -75,8 +81,11 @@ def starts_of_servers(urls: pa.LargeBinaryArray) -> tuple[Rows, Rows]:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     offsets, data = data_of(urls)
     slashes = np.flatnonzero(data[offsets[0] : offsets[-1]] == _SLASH) + offsets[0]
+    slashes = np.append(slashes, np.full(3, offsets[-1]))
     starts = offsets[:-1]
-    lengths = slashes[np.searchsorted(slashes, starts) + 2] - starts + 1
+    third = slashes[np.searchsorted(slashes, starts) + 2]
+    expect_urls(urls, third < offsets[1:])
+    lengths = third - starts + 1
     same = np.flatnonzero(lengths[1:] == lengths[:-1]) + 1  # may have the server of the row before
     for back in range(1, int(lengths.max()) + 1):  # names differ mostly at their ends
         at = np.maximum(lengths[same] - back, 0)
@@ -85,6 +94,19 @@ def starts_of_servers(urls: pa.LargeBinaryArray) -> tuple[Rows, Rows]:
     is_first[same] = False
     rows = np.flatnonzero(is_first)
     return rows, lengths[rows]
+
+
+def expect_urls(urls: pa.LargeBinaryArray, has_server: npt.NDArray[np.bool_]) -> None:
+    """BadInput unless all texts have a server and are of visible ASCII characters, as canonical URLs are."""
+    offsets, data = data_of(urls)
+    used = data[offsets[0] : offsets[-1]]
+    is_bad = ~has_server
+    if used.min() < _FIRST_VISIBLE or used.max() > _LAST_VISIBLE:
+        strange = np.flatnonzero((used < _FIRST_VISIBLE) | (used > _LAST_VISIBLE)) + offsets[0]
+        is_bad[np.searchsorted(offsets, strange, "right") - 1] = True
+    if is_bad.any():
+        found = urls[int(np.flatnonzero(is_bad)[0])].as_py()[:200]
+        raise BadInput(f"expected canonical URLs in the tables of the crawl, found {found!r}: run bin/check")
 
 
 class ServerOf:
@@ -103,17 +125,25 @@ class ServerOf:
         return np.searchsorted(self._first_page, pages, "right") - 1
 
 
-def fold(
-    edges: Csr, into: ExternalSort, swapped: ExternalSort, node_of: Callable[[Array], Array], nodes: int, at_once: int
-) -> Iterator[int]:
-    """Adds the edges between the nodes that others belong to, with weights, both ways. Yields edges that are done."""
-    for sources, targets, weights in edges.edge_pieces(at_once):
-        pairs = join_pairs(node_of(sources), node_of(targets), nodes)
+class Folded:
+    """The new edges of a level, both ways: edges of a finer level, between the nodes that their ends belong to."""
+
+    def __init__(self, scratch: Path, level: str, node_of: NodeOf, nodes: int, expected: int, at_once: int):
+        self._node_of, self._nodes = node_of, nodes
+        self.forward, self.backward = (
+            ExternalSort(scratch / f"{level}.{way}", 2 * bits_of(nodes), expected, at_once, has_payload=True)
+            for way in ("forward", "backward")
+        )
+
+    def add(self, sources: Array, targets: Array, weights: Array | None) -> None:
+        """Edges of the finer level; without weights each counts one."""
+        if not len(sources):
+            return
+        pairs = join_pairs(self._node_of(sources), self._node_of(targets), self._nodes)
         distinct, counts = count_pairs(pairs, weights)
-        into.add(distinct, counts)
-        source, target = cut_pairs(distinct, nodes)
-        swapped.add(join_pairs(target, source, nodes), counts)
-        yield len(sources)
+        self.forward.add(distinct, counts)
+        source, target = cut_pairs(distinct, self._nodes)
+        self.backward.add(join_pairs(target, source, self._nodes), counts)
 
 
 def count_pairs(pairs: Array, weights: Array | None) -> tuple[Array, npt.NDArray[np.uint32]]:

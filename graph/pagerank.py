@@ -8,7 +8,7 @@ followed in proportion to them. J. Kleinberg, "Authoritative sources in a hyperl
 import numpy as np
 
 from graph.csr import Csr
-from graph.matrices import EDGES_AT_ONCE, Matrix, Values
+from graph.products import EDGES_AT_ONCE, Values, times
 from storage.arrays import Rows
 
 DAMPING = 0.85
@@ -31,20 +31,15 @@ def pagerank(
     nodes = len(links)
     if not nodes:
         return np.empty(0)
-    given = (
-        links.degrees().astype(np.float64)
-        if links.weights is None
-        else Matrix(links, edges_at_once).times(np.ones(nodes))
-    )
+    given = links.degrees().astype(np.float64) if links.weights is None else times(links, np.ones(nodes), edges_at_once)
     share = np.divide(damping, given, out=np.zeros(nodes), where=given > 0)
     jumps = np.zeros(nodes)
     jumps[slice(None) if preferred is None else preferred] = 1
     jumps /= jumps.sum()
-    matrix, is_dangling = Matrix(backlinks, edges_at_once), given == 0
-    ranks = jumps.copy()
+    is_dangling, ranks = given == 0, jumps.copy()
     for _ in range(ROUNDS_MAX):
         lost = damping * ranks[is_dangling].sum() + 1 - damping
-        following = matrix.times(ranks * share) + lost * jumps
+        following = times(backlinks, ranks * share, edges_at_once) + lost * jumps
         moved = np.abs(following - ranks).sum()
         ranks = following
         if moved * damping / (1 - damping) < tolerance:  # the distance to the limit, as each round shrinks it
@@ -57,11 +52,10 @@ def hits(
 ) -> tuple[Values, Values]:
     """(hubs, authorities), each with the sum 1; rounds end when neither moves by more than `tolerance` in all."""
     nodes = len(links)
-    forth, back = Matrix(links, edges_at_once), Matrix(backlinks, edges_at_once)
     hubs = authorities = np.full(nodes, 1 / max(nodes, 1))
     for _ in range(ROUNDS_MAX):
-        next_authorities = scale(back.times(hubs))
-        next_hubs = scale(forth.times(next_authorities))
+        next_authorities = scale(times(backlinks, hubs, edges_at_once))
+        next_hubs = scale(times(links, next_authorities, edges_at_once))
         moved = max(np.abs(next_hubs - hubs).sum(), np.abs(next_authorities - authorities).sum())
         hubs, authorities = next_hubs, next_authorities
         if moved < tolerance:

@@ -1,6 +1,6 @@
 """graph rank: ranks the pages, servers or domains of a graph, and writes a file that the scheduler reads.
 
-  bin/graph rank --out FILE [--by MEASURE] [--level LEVEL] [--crawl DIR]
+  bin/graph rank [--crawl DIR] [--by MEASURE] [--level LEVEL] [--out FILE]
 
   pagerank      the share of time of a surfer who follows links, and jumps elsewhere with 1 - damping. On servers and
                 domains links count as often as their pages have them. --preferred FILE: jumps only to the URLs
@@ -10,11 +10,11 @@
   harmonic      the sum of 1 / distance over all that lead there; of servers and domains. Above 100,000 of them it is
                 estimated by HyperBall; the file says how far off its counts are
 
-FILE gets a line per page: its URL, a blank, its rank. Its first lines begin with # and name the graph and the crawl.
+The file gets a line per page: its URL, a blank, its rank. Its first lines begin with #: they name graph and crawl.
 [scheduler] ranks_file takes ranks of pages and of servers. Ranks of pagerank, authorities and hubs have the sum 1.
 Without a graph, make one first: bin/graph build.
 
-Example: bin/graph rank --crawl demo/crawl --out /tmp/ranks.txt
+Example: bin/graph rank --crawl demo/crawl
 """
 
 from argparse import Namespace
@@ -28,12 +28,13 @@ from contract.lines import say
 from contract.rank_files import crawl_line
 from contract.units import count
 from graph.base_set import base_of, induce
-from graph.folder import LEVELS, PAGES, SERVERS, Level, add_graph_option, choose_graph
+from graph.folder import LEVELS, PAGES, RANKS, SERVERS, Level, add_graph_option, choose_graph
 from graph.harmonic import harmonic
-from graph.matrices import EDGE_BYTES, Values, transpose
+from graph.matrices import transpose
 from graph.pagerank import DAMPING, hits, pagerank
+from graph.products import Values
 from storage.arrays import Rows
-from storage.publish import putting
+from storage.publish import make_folder, putting
 
 MIB = 1 << 20
 DAMPING_MAX = 0.999
@@ -42,7 +43,9 @@ MEASURES = ("pagerank", "authorities", "hubs", "harmonic")
 
 def main(words: list[str]) -> None:
     parser = make_parser("graph rank", __doc__)
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file of ranks; replaced")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="the file of ranks (default: graph/ranks/LEVEL-MEASURE.txt); replaced"
+    )
     parser.add_argument("--by", choices=MEASURES, default=MEASURES[0], metavar="MEASURE", help=", ".join(MEASURES))
     parser.add_argument("--level", choices=LEVELS, default=PAGES, metavar="LEVEL", help="pages, servers or domains")
     parser.add_argument(
@@ -51,7 +54,11 @@ def main(words: list[str]) -> None:
     parser.add_argument("--preferred", type=Path, metavar="FILE", help="of pagerank: where the surfer jumps to")
     parser.add_argument("--roots", type=Path, metavar="FILE", help="of authorities and hubs: the roots of a base set")
     parser.add_argument(
-        "--memory-mib", type=at_least(64), default=1024, metavar="N", help="for edges in memory (default: 1024)"
+        "--memory-mib",
+        type=at_least(64),
+        default=1024,
+        metavar="N",
+        help="for the counters of harmonic (default: 1024)",
     )
     add_graph_option(parser)
     arguments = parser.parse_args(words)
@@ -70,8 +77,12 @@ def main(words: list[str]) -> None:
     about = f"# {arguments.by} of {level.name}{remark}, of the graph {graph.manifest['made_of']}\n"
     if graph.is_partial:
         about += f"# PARTIAL: without cycle {', '.join(graph.manifest['missing'])}\n"
-    write_ranks(arguments.out, level, nodes, ranks, about.encode() + crawl_line(graph.manifest["crawl_id"]))
-    say(f"{arguments.out}: {arguments.by} of {count(len(ranks), level.name[:-1])}{remark}")
+    out = arguments.out
+    if out is None:
+        out = graph.folder.parent / RANKS / f"{level.name}-{arguments.by}.txt"
+        make_folder(out.parent)
+    write_ranks(out, level, nodes, ranks, about.encode() + crawl_line(graph.manifest["crawl_id"]))
+    say(f"{out}: {arguments.by} of {count(len(ranks), level.name[:-1])}{remark}")
 
 
 def read_damping(text: str) -> float:
@@ -81,15 +92,12 @@ def read_damping(text: str) -> float:
 
 def rank(level: Level, arguments: Namespace, nodes: Rows | None) -> tuple[Values, str]:
     """The ranks of all nodes, or of these, and what to say about them."""
-    edges_at_once = arguments.memory_mib * MIB // EDGE_BYTES
     if arguments.by == "harmonic":
         found = harmonic(level.backlinks, arguments.memory_mib * MIB)
         return found.values, f", estimated with a relative error of {found.error:.1%} per count" if found.error else ""
     if arguments.by == "pagerank":
         preferred = None if arguments.preferred is None else read_nodes(level, arguments.preferred)
-        ranks = pagerank(
-            level.links, level.backlinks, arguments.damping, preferred=preferred, edges_at_once=edges_at_once
-        )
+        ranks = pagerank(level.links, level.backlinks, arguments.damping, preferred=preferred)
         return ranks, f", damping {arguments.damping:g}" + (
             f", from {len(preferred)} preferred" if preferred is not None else ""
         )
@@ -97,7 +105,7 @@ def rank(level: Level, arguments: Namespace, nodes: Rows | None) -> tuple[Values
     if nodes is not None:
         links = induce(nodes, level.links)
         backlinks = transpose(links)
-    hubs, authorities = hits(links, backlinks, edges_at_once=edges_at_once)
+    hubs, authorities = hits(links, backlinks)
     return (hubs if arguments.by == "hubs" else authorities), " of a base set" * (nodes is not None)
 
 

@@ -155,7 +155,7 @@ def describe_graph(graph: Graph, memory_bytes: int) -> dict[str, Any]:
     """All figures; the bow-tie of a level only where the level fits into the memory."""
     collected = int(np.count_nonzero(graph.collected))
     return {
-        "cycles": graph.manifest["cycles"],
+        "cycles": len(graph.manifest["cycles"]),
         "missing_cycles": sorted(map(int, graph.manifest["missing"])),
         "filters": graph.manifest["filters"],
         "links": graph.manifest["counts"],

@@ -1,9 +1,11 @@
 """Which cycles of a crawl count, and their tables: those that the log has as committed, each file checked."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import xxhash
 
 from contract import names
 from contract.crawl_folder import CrawlFolder
@@ -30,6 +32,12 @@ class CycleTables:
         self._folder = crawl / names.cycle(cycle) / names.EXTRACTOR
         self.files = read_input_manifest(self._folder)["files"]
         self._verified: set[str] = set()
+
+    @property
+    def digest(self) -> str:
+        """Of all that the tables hold."""
+        content = sorted((name, about["xxh3"]) for name, about in self.files.items())
+        return xxhash.xxh3_64_hexdigest(json.dumps(content).encode())
 
     def has(self, name: str) -> bool:
         return name in self.files

@@ -18,11 +18,12 @@ from storage.columns import PlainWriter
 from storage.errors import Damaged, naming
 from storage.frames import Broken, Members, TooLong, Torn, Zstd
 from storage.tables import only_chunk
-from storage.text_segments import LINES, data_of
+from storage.text_segments import LINES, data_of, lines_at
 
 FRAME_TEXTS = 512
 FRAME_MAX_BYTES = 1 << 26
 FRAMES_AT_ONCE = 64
+(_NEWLINE,) = b"\n"
 
 
 class TextStoreWriter:
@@ -115,6 +116,12 @@ class TextStore:
             lines = self._levels[0].read(frame)[max(start - first, 0) : stop - first]
             yield [line.decode() for line in lines]
 
+    def batches(self, frames_at_once: int) -> Iterator[pa.LargeBinaryArray]:
+        """All texts in their order, some frames at a time."""
+        frames = self._levels[0].frames
+        for start in range(0, frames, frames_at_once):
+            yield self._levels[0].read_together(start, min(start + frames_at_once, frames))
+
     def read(self, numbers: Rows) -> list[str]:
         """The texts of these numbers, in any order; each frame is read once."""
         order = np.argsort(numbers, kind="stable")
@@ -141,9 +148,19 @@ class Level:
 
     def read(self, frame: int) -> list[bytes]:
         """The lines of a frame, without newlines."""
+        return self._unpack(frame).splitlines()
+
+    def read_together(self, start: int, stop: int) -> pa.LargeBinaryArray:
+        """The lines of these frames, without newlines."""
+        data = np.frombuffer(b"".join(map(self._unpack, range(start, stop))), np.uint8)
+        is_end = data == _NEWLINE
+        ends = np.flatnonzero(is_end)
+        return lines_at(np.append(0, ends - np.arange(len(ends))), data[~is_end])
+
+    def _unpack(self, frame: int) -> bytes:
         start = int(self._offsets[frame])
         try:
-            return Members(self._data).read(start, FRAME_MAX_BYTES)[0].splitlines()
+            return Members(self._data).read(start, FRAME_MAX_BYTES)[0]
         except (Torn, Broken, TooLong) as error:
             raise Damaged(self._path, str(error) or "expected a whole frame, found the end", start) from None
 

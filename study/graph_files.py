@@ -48,6 +48,13 @@ def open_graph(path: Path) -> Graph:
 
 
 def read_arrays(path: Path) -> Graph:
+    offsets, targets = load_arrays(path)
+    pages = len(offsets) - 1
+    return join_links(np.repeat(np.arange(pages), np.diff(offsets.astype(np.int64))), targets, pages)
+
+
+def load_arrays(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """The offsets and targets of an .npz file, as they are there: links may be repeated, and in any order."""
     try:
         with np.load(path, allow_pickle=False) as file:
             found = {name: file[name] for name in file.files}
@@ -63,9 +70,8 @@ def read_arrays(path: Path) -> Graph:
         )
     offsets, targets = (found[name] for name in ends)
     check_offsets(f"{path}: {ends[0]}", offsets, len(targets) if targets.ndim == 1 else -1)
-    pages = len(offsets) - 1
-    check_links(f"{path}: {ends[1]}", targets, pages)
-    return join_links(np.repeat(np.arange(pages), np.diff(offsets.astype(np.int64))), targets, pages)
+    check_links(f"{path}: {ends[1]}", targets, len(offsets) - 1)
+    return offsets, targets
 
 
 def check_offsets(where: str, offsets: np.ndarray, links: int) -> None:

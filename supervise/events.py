@@ -3,13 +3,14 @@
 An abnormal event names the cycle and the stage, and says what happens next.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from contract import names
 from contract.config import Config
 from contract.crawl_config import encode_value, find_differences
 from contract.log import KINDS, SEED
 from contract.plan import Plan
+from contract.totals import count_link_sources, without_link_sources
 from contract.units import count, duration, moment, size
 from supervise.deaths import name_exit
 
@@ -99,12 +100,22 @@ def _committed(plan: Plan, counts: dict) -> str:
         done = f"cycle {plan.cycle} ({plan.kind}) of block {plan.block} committed"
         return (done if prepared is None else _prepared(plan, merged, prepared)) + describe_ranked(merged)
     fetched = counts[names.FETCHER]
+    of_link_sources = count_link_sources(counts.get(names.EXTRACTOR, {}))
+    fetched = without_link_sources(fetched, of_link_sources)
     return (
         f"cycle {plan.cycle} block {plan.block}/{plan.blocks}: {count(fetched['answered'], 'page')}, "
         f"{describe_seen_again(merged)}{size(fetched['bytes'])}, {fetched['failed']:,} failed, "
         f"{fetched['refused']:,} refused, {fetched['not_reached']:,} not reached; {count(merged['new'], 'new URL')}, "
-        f"{merged['waiting']:,} waiting in the block{describe_ranked(merged)}"
+        f"{merged['waiting']:,} waiting in the block{describe_ranked(merged)}{describe_link_sources(of_link_sources)}"
     )
+
+
+def describe_link_sources(fetched: Mapping[str, int]) -> str:
+    """What was fetched of link sources, which other figures leave out; empty where that is nothing."""
+    if not any(fetched.values()):
+        return ""
+    ended = "".join(f", {fetched[name]:,} {name}" for name in ("failed", "refused") if fetched[name])
+    return f"; besides, of link sources: {count(fetched['answered'], 'page')}, {size(fetched['bytes'])}{ended}"
 
 
 def describe_ranked(merged: dict) -> str:

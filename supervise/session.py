@@ -13,11 +13,13 @@ from contract.command import first_error, given, setting_aside
 from contract.crawl_folder import hold_lock, open_folder
 from contract.errors import EX_DATAERR, EX_TEMPFAIL
 from contract.lines import say_if_possible
+from contract.totals import FETCHED, without_link_sources
 from contract.units import count, duration, size
 from supervise.attempts import Attempts, Stopped
 from supervise.crawl_state import CrawlState, now_ms
 from supervise.deaths import name_exit
 from supervise.display import Display
+from supervise.events import describe_link_sources
 from supervise.flights import Flights
 from supervise.journal import Journal
 from supervise.launch import COLD_VARIABLE, Cold, Warm
@@ -142,11 +144,13 @@ class Session:
 
     def summarise(self) -> None:
         run = self.flights.counts
-        again = f", {run.revisited:,} of them seen again ({run.changed:,} changed)" if run.revisited else ""
+        own = without_link_sources({name: getattr(run, name) for name in FETCHED}, run.link_sources)
+        among = "" if any(run.link_sources.values()) else " of them"  # revisits count link sources too
+        again = f", {run.revisited:,}{among} seen again ({run.changed:,} changed)" if run.revisited else ""
         self.say(
-            f"{count(run.cycles, 'cycle')} in {duration(self.seconds)}: {count(run.answered, 'page')}{again}, "
-            f"{size(run.bytes)}; {run.failed:,} failed, {run.refused:,} refused, {run.not_reached:,} not reached; "
-            f"{count(run.new, 'new URL')}"
+            f"{count(run.cycles, 'cycle')} in {duration(self.seconds)}: {count(own['answered'], 'page')}{again}, "
+            f"{size(own['bytes'])}; {own['failed']:,} failed, {own['refused']:,} refused, {run.not_reached:,} "
+            f"not reached; {count(run.new, 'new URL')}{describe_link_sources(run.link_sources)}"
         )
 
     def suggest(self, *commands: str) -> None:

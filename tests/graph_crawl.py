@@ -69,7 +69,9 @@ class LinkCrawl:
         self.last = folder
 
     def keyed(self, urls: list[str]) -> dict:
-        return {"url": urls, "url_key": self.keys(urls)}
+        keys = self.crawl.keys()
+        domains = [keys.server(server_of(url)).domain_key for url in urls]
+        return {"url": urls, "url_key": self.keys(urls), "domain_key": np.array(domains, np.uint64)}
 
     def keys(self, urls: Iterable[str]) -> np.ndarray:
         return np.array([self.key(url) for url in urls], np.uint64)

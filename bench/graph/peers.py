@@ -10,7 +10,7 @@ import numpy as np
 
 from contract import names
 from graph.folder import open_graph
-from graph.matrices import Matrix, Values
+from graph.products import Values, times
 
 ITERATIONS = 10
 ROW = """
@@ -53,12 +53,12 @@ def per_iteration(solve: Callable[[int], object]) -> float:
 
 def run_ours(graph: str) -> float:
     pages = open_graph(Path(graph), is_verified=True).pages
-    matrix, degrees = Matrix(pages.backlinks), np.maximum(pages.links.degrees(), 1)
+    backlinks, degrees = pages.backlinks, np.maximum(pages.links.degrees(), 1)
 
     def solve(iterations: int) -> Values:
         ranks = np.full(pages.nodes, 1 / pages.nodes)
         for _ in range(iterations):
-            following = 0.85 * matrix.times(ranks / degrees)
+            following = 0.85 * times(backlinks, ranks / degrees)
             following += (1 - following.sum()) / pages.nodes
             moved = np.abs(following - ranks).sum()
             ranks = following

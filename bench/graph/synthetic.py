@@ -26,33 +26,41 @@ MIXER = np.uint64(0x9E3779B97F4A7C15)
 class Synthetic:
     crawl: CrawlFolder
     pages: int
+    cycles: int
     rows: int  # of links
 
 
 def make_crawl(folder: Path, links: int, seed: int = 1) -> Synthetic:
     crawl = create(folder, 1, hash_seed=seed)
     pages = max(links // LINKS_PER_PAGE, 1)
-    keys = keys_of(np.arange(pages))
     cycles = max(-(-links // LINKS_PER_CYCLE), 1)
     chance = np.random.default_rng(seed)
     order = chance.permutation(pages)  # which pages a cycle fetches
-    rows = 0
-    for cycle, fetched in enumerate(np.array_split(order, cycles)):
-        sources, targets = make_links(fetched, pages, chance)
-        rows += len(sources)
-        found = np.unique(targets)
-        found = found[np.argsort(keys[found])]
-        fetched = fetched[np.argsort(keys[fetched])]
-        write_cycle(
-            crawl,
-            cycle,
-            CycleOfLinks(
-                {"url": urls_of(fetched), "url_key": keys[fetched]},
-                {"url": urls_of(found), "url_key": keys[found]},
-                sort_links(keys[sources], keys[targets]),
-            ),
-        )
-    return Synthetic(crawl, pages, rows)
+    parts = np.array_split(order, cycles)
+    rows = sum(write_links(crawl, cycle, fetched, pages, chance) for cycle, fetched in enumerate(parts))
+    return Synthetic(crawl, pages, cycles, rows)
+
+
+def add_cycle(made: Synthetic, seed: int = 2) -> int:
+    """One cycle more, of pages that were fetched before; returns the number of its links."""
+    chance = np.random.default_rng(seed)
+    fetched = chance.permutation(made.pages)[: -(-made.pages // made.cycles)]
+    return write_links(made.crawl, made.cycles, fetched, made.pages, chance)
+
+
+def write_links(crawl: CrawlFolder, cycle: int, fetched: np.ndarray, pages: int, chance: np.random.Generator) -> int:
+    """A cycle that fetches these pages, with random links; returns their number."""
+    sources, targets = make_links(fetched, pages, chance)
+    found = np.unique(targets)
+    found = found[np.argsort(keys_of(found))]
+    fetched = fetched[np.argsort(keys_of(fetched))]
+    tables = CycleOfLinks(
+        {"url": urls_of(fetched), "url_key": keys_of(fetched)},
+        {"url": urls_of(found), "url_key": keys_of(found)},
+        sort_links(keys_of(sources), keys_of(targets)),
+    )
+    write_cycle(crawl, cycle, tables)
+    return len(sources)
 
 
 def keys_of(numbers: np.ndarray) -> np.ndarray:

@@ -36,6 +36,7 @@ from contract.policies import (
 )
 from contract.policies.mix import Part, join, parse
 from contract.policies.policy import Candidates, Column, Feature, Policy, Scores
+from contract.scope.link_sources import LinkSources
 
 POLICIES: dict[str, Policy] = {
     "fifo": fifo.POLICY,
@@ -104,11 +105,14 @@ def identify(config: Config, files: Mapping[str, Path]) -> dict[str, str]:
 def describe(config: Config, files: Mapping[str, Path]) -> dict[str, Any]:
     """What a block is prepared for, as its manifest has it: where it differs, the block gets a turn first."""
     settings = [getattr(config.scheduler, name) for name in policy_of(config).settings]
+    scope: tuple[Any, ...] = (config.scope, config.url, bool(config.extractor.requisites))
+    if LinkSources(config.scope):
+        scope += (config.scope.link_sources, config.scope.seeds_are_link_sources)
     return {
         "policy": config.scheduler.policy,
         "scores": digest(repr((settings, rules.weights_of(config).tolist()))),
         "features": identify(config, files),
-        "scope": digest(repr((config.scope, config.url, bool(config.extractor.requisites)))),
+        "scope": digest(repr(scope)),
         "revisit": digest(repr((config.revisit, rules.intervals_of(config).tolist()))) if revisits(config) else "",
     }
 
@@ -156,4 +160,4 @@ def score_with_rules(of: Candidates) -> Scores:
 
 def columns_read(config: Config) -> tuple[str, ...]:
     """The columns of rows that scores need."""
-    return (*policy_of(config).reads, *(feature.name for feature in rules.features_of(config)))
+    return (*policy_of(config).reads, *((rules.RULE.name,) if config.priority else ()))

@@ -1,9 +1,10 @@
 """Scope: which URLs a crawl wants. Extractor, fetcher and bin/why judge URLs by this one package.
 
-  rules.py       the rules in their order, their keys in [scope], and the judge, class Scope
-  traps.py       signs in a URL's text that a server makes such URLs without end; pure
-  requisites.py  what a page needs to be shown; fewer rules judge it
-  verdict.py     judges one URL by the plan of a cycle; bin/why prints the answer
+  rules.py         the rules in their order, their keys in [scope], and the judge, class Scope
+  traps.py         signs in a URL's text that a server makes such URLs without end; pure
+  requisites.py    what a page needs to be shown; fewer rules judge it
+  link_sources.py  what is crawled for its links and is no part of the collection
+  verdict.py       judges one URL by the plan of a cycle; bin/why prints the answer
 
 The extractor judges each link as Scope.judge_link() does, in parts that it remembers. The fetcher judges each listed
 URL by Scope.judge_listed(), because the configuration may have changed since the URL was found.

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from contract.config import LINK_KINDS, Config
 from contract.config import Scope as Settings
+from contract.scope.link_sources import LinkSources
 from contract.scope.rules import HOPS_UNLIMITED, Scope
 from contract.url import Keys, extension_of
 
@@ -31,13 +32,17 @@ class Requisites:
     def __init__(self, config: Config, pages: Scope, keys: Keys, year: int):
         self._kinds = bits_of(config.extractor.requisites)
         self._pages = pages
+        self._link_sources = LinkSources(config.scope)
         self._scope = Scope(widen(config.scope), keys, year)
 
     def kinds_from(self, url: str, depth: int) -> int:
         """The kinds, as bits, of links to requisites from the answer for `url`, which is `depth` hops from a seed.
 
-        A URL was fetched as a requisite where it is no seed and either out of scope or, by its extension, no page.
+        A URL was fetched as a requisite where it is no seed and either out of scope or, by its extension, no page. A
+        link source has no requisites: it is crawled for its links, and nobody is to be shown it.
         """
+        if self._kinds and self._link_sources and self._link_sources.takes(url, depth):
+            return 0
         is_requisite = self._kinds and depth > 0 and (extension_of(url) in OF_NO_PAGE or self._pages.judge(url))
         return self._kinds | _REDIRECT if is_requisite else self._kinds
 

@@ -3,7 +3,7 @@
 The judge applies rules about the server first, once per server, then rules about the URL, then rules about its page.
 The first rule that rejects a URL wins, and the books count it. Within each of the three groups, the order is that of
 RULES. A rule has the name of its key in the configuration. Only 'accept' has no key: a URL breaks it if no accept_ list
-takes it. Rules of TRAPS reject URLs that a server makes without end. docs/scope.md is the manual.
+takes it, nor link_sources. Rules of TRAPS reject URLs that a server makes without end. docs/scope.md is the manual.
 """
 
 import re
@@ -76,9 +76,9 @@ class Scope:
         self._suffixes = frozenset(suffixes)
         self._endings = tuple("." + suffix for suffix in suffixes)
         self._accept_domains = frozenset(host_named(text) for text in config.accept_domains)
-        self._accept_surts = SurtPrefixes(config.accept_surts)
         self._accept_patterns = tuple(re.compile(text) for text in config.accept_patterns)
-        self._accepts_all = not (suffixes or self._accept_domains or self._accept_surts or self._accept_patterns)
+        self._accepts_all = not (suffixes or self._accept_domains or config.accept_surts or self._accept_patterns)
+        self._accept_surts = SurtPrefixes((*config.accept_surts, *config.link_sources))
         self._reject_domains = frozenset(host_named(text) for text in config.reject_domains)
         self._reject_surts = SurtPrefixes(config.reject_surts)
         self._extensions = frozenset(text.strip().lstrip(".").lower() for text in config.reject_extensions)

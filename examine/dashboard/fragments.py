@@ -6,6 +6,7 @@ from contract import names
 from contract.terminal import make_plain
 from contract.units import count, duration, moment, size
 from examine.dashboard.watch import Pictures
+from examine.link_sources import KEY, is_any, left_to_fetch
 from examine.rates import WINDOWS_S, format_rate
 from examine.report.page import NUMBER, mark_long, show_section
 from examine.report.sections import Part
@@ -51,6 +52,7 @@ def show_run(status: dict) -> str:
         ("answers", f"{fetched['answered']:,}"),
         ("failed", f"{fetched['failed']:,}"),
         ("refused", f"{fetched['refused']:,}"),
+        *((("link sources besides", f"{status[KEY]['known']:,}"),) if is_any(status[KEY]) else ()),
         ("servers", f"{status['servers']:,}"),
         ("estimate", status["estimate"]["text"]),
     )
@@ -131,7 +133,7 @@ def show_blocks(status: dict) -> str:
     def due(block: dict) -> str:
         if block.get("damaged"):
             return "damaged"
-        if not block.get("waiting"):
+        if not left_to_fetch(block):
             return "-"
         due_ms = block.get("earliest_due_ms") or 0
         return "now" if due_ms <= status["now_ms"] else moment(due_ms)

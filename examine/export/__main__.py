@@ -17,6 +17,9 @@ and cycles that were abandoned or whose entry in the log is void. `warc` and `wa
 the exchanges for robots.txt too; of the filters, --server, --suffix, --from and --until hold for robots.txt. IDs,
 digests and blocks of records do not change.
 
+Link sources ([scope] link_sources, seeds_are_link_sources) are left out and counted; --link-sources takes them too. The
+present configuration of the crawl says which URLs they are.
+
 --newest takes, of each URL's visits within --from and --until, the newest that brought a page; a 304 or the same body
 as before brings none. The other filters then judge that visit. `urls` takes --server, --suffix and --state only.
 
@@ -37,10 +40,13 @@ from pathlib import Path
 from typing import Any
 
 from contract.command import make_parser, run
+from contract.config import Scope
+from contract.crawl_config import read_crawl_config
 from contract.crawl_folder import expect_outside, open_folder
 from contract.errors import BadInput, Usage
 from contract.lines import say
 from contract.log import replay
+from contract.scope.link_sources import LinkSources
 from contract.tables import STATES
 from contract.units import count
 from examine.export.filters import Filters, add_filters, filters_of
@@ -59,6 +65,8 @@ def main() -> None:
     form = choose_form(arguments, filters)
     crawl = open_folder(arguments.crawl)
     expect_outside(arguments.out)
+    scope = Scope() if arguments.link_sources else read_crawl_config(crawl.path).scope
+    link_sources = LinkSources(scope)
     log = replay(crawl.path, crawl.blocks_first)
     request: dict[str, Any] = {
         "kind": arguments.kind,
@@ -68,6 +76,8 @@ def main() -> None:
         "states": sorted(set(arguments.state)),
         "log_length": log.length,
     }
+    if link_sources:
+        request["left_out"] = {name: getattr(scope, name) for name in ("link_sources", "seeds_are_link_sources")}
     folder = ExportFolder(arguments.out, request)
     if folder.is_whole:
         say(f"this export is whole already; it covers the first {count(folder.request['log_length'], 'commit')}")
@@ -77,7 +87,7 @@ def main() -> None:
     else:
         export = export_urls if arguments.kind == URLS else export_visits
         try:
-            manifest = export(crawl, folder, filters, arguments.allow_partial)
+            manifest = export(crawl, folder, filters, link_sources, arguments.allow_partial)
         except (Damaged, UnknownFormat) as error:
             raise BadInput(f"{error}; restore it, or leave it out with --allow-partial") from None
     report(arguments.out, manifest)
@@ -90,6 +100,9 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--format", dest="form", help="pages: parquet or jsonl; urls: text, jsonl or parquet")
     parser.add_argument(
         "--state", action="append", default=[], choices=STATES, metavar="STATE", help=f"urls: {', '.join(STATES)}"
+    )
+    parser.add_argument(
+        "--link-sources", action="store_true", help="take link sources too, which are no part of the collection"
     )
     parser.add_argument("--allow-partial", action="store_true", help="leave out and list what is missing or damaged")
     add_filters(parser)

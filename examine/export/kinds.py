@@ -12,10 +12,11 @@ from contract.crawl_folder import CrawlFolder
 from contract.errors import TryLater
 from contract.log import replay
 from contract.log_summary import read_log
+from contract.scope.link_sources import LinkSources
 from examine.export import cdxj, page_rows, wacz, warc_files
 from examine.export.filters import Filters
 from examine.export.folder import ARCHIVE, WRITTEN, ExportFolder, Problems, Progress
-from examine.export.known_urls import write_urls
+from examine.export.known_urls import KnownUrls
 from examine.export.row_files import JSON_LINES, PARQUET, TEXT
 from examine.export.selection import Selection, committed_cycles
 from examine.text_reader import TextReader
@@ -42,6 +43,7 @@ COLUMNS = {
     WACZ: (*warc_files.COLUMNS, "title", "revisit"),
 }
 SUFFIXES = {"gzip": warc_files.SUFFIX, "cdxj": ".cdxj", TEXT: ".txt"}  # else that of the form's name
+LEFT_OUT = "link_sources_left_out"  # a count
 SNAPSHOTS = 3  # of a crawl whose generations are deleted while they are read
 
 
@@ -57,13 +59,13 @@ class VisitExport:
         """Writes the files of a cycle; returns the note about them."""
         problems = Problems(self._crawl.path, allow_partial)
         counts: Counter[str] = Counter()
-        visits = None
+        visits, left_out = None, 0
         with problems.noting():
-            visits = self._selection.rows(cycle, COLUMNS[self._kind])
+            visits, left_out = self._selection.rows(cycle, COLUMNS[self._kind])
         if visits is not None:
             with problems.noting():
                 counts = self._write_visits(cycle, visits, problems)
-        return {"counts": dict(counts), "missing": problems.found}
+        return {"counts": with_left_out(counts, left_out), "missing": problems.found}
 
     def _write_visits(self, cycle: int, visits: pa.Table, problems: Problems) -> Counter[str]:
         if self._kind == CDXJ:
@@ -87,8 +89,14 @@ class VisitExport:
     ) -> warc_files.WarcWriter:
         at_ms = int(column(visits, "fetched_at_ms").max()) if len(visits) else self._crawl.began_at_ms
         writer = warc_files.WarcWriter(file, name, self._crawl.crawl_id, cycle, at_ms)
-        warc_files.copy_cycle(self._crawl.path, cycle, visits, self._selection.filters, writer, problems)
+        warc_files.copy_cycle(self._crawl.path, cycle, visits, self._takes_robots, writer, problems)
         return writer
+
+    def _takes_robots(self, server: str, at_ms: int) -> bool:
+        """Whether an exchange for the robots.txt of a server belongs to the collection."""
+        filters, link_sources = self._selection.filters, self._selection.link_sources
+        in_dates = filters.from_ms <= at_ms < filters.until_ms
+        return in_dates and filters.takes_server(server) and not link_sources.takes_server(server)
 
     def _write_index(self, cycle: int, lines: list[bytes]) -> Counter[str]:
         """The sorted lines of a cycle, which finish() merges with the others."""
@@ -129,9 +137,15 @@ class VisitExport:
             self._texts.close()
 
 
-def export_visits(crawl: CrawlFolder, folder: ExportFolder, filters: Filters, allow_partial: bool) -> dict[str, Any]:
+def with_left_out(counts: Counter[str], left_out: int) -> dict[str, int]:
+    return {**counts, LEFT_OUT: left_out} if left_out else dict(counts)
+
+
+def export_visits(
+    crawl: CrawlFolder, folder: ExportFolder, filters: Filters, link_sources: LinkSources, allow_partial: bool
+) -> dict[str, Any]:
     log = replay(crawl.path, crawl.blocks_first, folder.request["log_length"])
-    selection = Selection(crawl.path, committed_cycles(log), filters, allow_partial)
+    selection = Selection(crawl.path, committed_cycles(log), filters, allow_partial, link_sources)
     parts = [f"{cycle:08d}" for cycle in selection.cycles]
     if filters.newest and not all(map(folder.is_done, parts)):
         selection.find_newest()
@@ -167,7 +181,9 @@ def own_lines(cycle: int, visits: pa.Table) -> list[bytes]:
     ]
 
 
-def export_urls(crawl: CrawlFolder, folder: ExportFolder, filters: Filters, allow_partial: bool) -> dict[str, Any]:
+def export_urls(
+    crawl: CrawlFolder, folder: ExportFolder, filters: Filters, link_sources: LinkSources, allow_partial: bool
+) -> dict[str, Any]:
     """All blocks as one moment of the log has them; anew where the crawl has deleted some of them since."""
     for _ in range(SNAPSHOTS):
         log = read_log(crawl)
@@ -180,7 +196,8 @@ def export_urls(crawl: CrawlFolder, folder: ExportFolder, filters: Filters, allo
                 progress.show(block)
                 if not folder.is_done(part):
                     folder.remove(part)
-                    note = write_block(crawl, folder, block, log.generation(block), filters, allow_partial)
+                    urls = KnownUrls(crawl.path, block, log.generation(block), filters, link_sources)
+                    note = write_block(crawl, folder, urls, allow_partial)
                     folder.finish(part, note)
             return folder.publish(parts, {"blocks": len(parts)})
         except Damaged:
@@ -191,15 +208,13 @@ def export_urls(crawl: CrawlFolder, folder: ExportFolder, filters: Filters, allo
     raise TryLater("the crawl deletes blocks while they are read: try again later, or set [blocks] keep_generations")
 
 
-def write_block(
-    crawl: CrawlFolder, folder: ExportFolder, block: int, generation: int | None, filters: Filters, allow_partial: bool
-) -> dict[str, Any]:
+def write_block(crawl: CrawlFolder, folder: ExportFolder, urls: KnownUrls, allow_partial: bool) -> dict[str, Any]:
     problems = Problems(crawl.path, allow_partial and read_log(crawl).length == folder.request["log_length"])
     counts: Counter[str] = Counter()
     form, states = folder.request["form"], tuple(folder.request["states"])
-    with problems.noting(), folder.writing(f"{block:04d}{suffix_of(form)}") as file:
-        counts = write_urls(crawl.path, block, generation, filters, states, file, form)
-    return {"counts": dict(counts), "missing": problems.found}
+    with problems.noting(), folder.writing(f"{urls.block:04d}{suffix_of(form)}") as file:
+        counts = urls.write(states, file, form)
+    return {"counts": with_left_out(counts, urls.left_out), "missing": problems.found}
 
 
 def suffix_of(form: str) -> str:

@@ -14,9 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from contract import names
+from contract.config import Scope
 from contract.log import History
+from contract.scope.link_sources import LinkSources
 from contract.tables import METADATA
 from examine.export.filters import Filters
+from examine.link_sources import mark_visits
 from storage.arrays import Array
 from storage.errors import Damaged, UnknownFormat
 from storage.publish import MANIFEST, read_manifest
@@ -36,17 +39,23 @@ class Selection:
     cycles: list[int]  # committed ones with pages, in the order of the log
     filters: Filters
     allow_partial: bool = False
+    link_sources: LinkSources = field(default_factory=lambda: LinkSources(Scope()))  # that are left out
     newest: dict[int, Array] = field(default_factory=dict)  # cycle -> bits of its rows
 
-    def rows(self, cycle: int, columns: tuple[str, ...]) -> pa.Table:
-        """The chosen visits of a cycle with these columns of METADATA, in the order of the page files."""
+    def rows(self, cycle: int, columns: tuple[str, ...]) -> tuple[pa.Table, int]:
+        """The chosen visits of a cycle with these columns of METADATA, in the order of the page files, and how many of
+        link sources were left out.
+        """
         wanted = list(dict.fromkeys((*columns, *JUDGED, *COMPARED, "file", "offset")))
         visits = read_table(metadata_path(self.crawl, cycle), METADATA, wanted)
         taken = self.filters.judge(visits)
         if self.filters.newest:
             taken &= np.unpackbits(self.newest[cycle], count=len(visits)).astype(bool)
-        chosen = visits.filter(pa.array(taken))
-        return chosen.sort_by([("file", "ascending"), ("offset", "ascending")])
+        left_out = np.zeros(len(visits), bool)
+        if self.link_sources:
+            left_out = taken & mark_visits(self.crawl, cycle, self.link_sources)
+        chosen = visits.filter(pa.array(taken & ~left_out))
+        return chosen.sort_by([("file", "ascending"), ("offset", "ascending")]), int(left_out.sum())
 
     def find_newest(self, rows_at_once: int = NEWEST_ROWS) -> None:
         """Of each URL the newest visit in the dates that brought a page; where all are revisits, the newest.

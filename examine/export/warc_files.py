@@ -6,6 +6,7 @@ first, is ours. The index of what was written grows along.
 
 import uuid
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,7 +26,6 @@ from contract.warc import (
     write_headers,
 )
 from examine.export.cdxj import encode_line
-from examine.export.filters import Filters
 from examine.export.folder import Problems
 from examine.export.selection import page_files
 from storage.errors import Damaged
@@ -34,6 +34,7 @@ from storage.tables import column
 
 COLUMNS = ("file", "offset", "length")
 SUFFIX = ".warc.gz"
+TakesRobots = Callable[[str, int], bool]  # (server, time in ms) -> whether an exchange for its robots.txt is wanted
 NAMESPACE = uuid.UUID("3e6d5f0e-6f5c-5a53-9d0c-1f6a0f0d7a2b")  # of the IDs of warcinfo records, which must not vary
 
 
@@ -95,19 +96,19 @@ def describe_file(name: str, crawl_id: str, cycle: int, at_ms: int) -> bytes:
 
 
 def copy_cycle(
-    crawl: Path, cycle: int, visits: pa.Table, filters: Filters, writer: WarcWriter, problems: Problems
+    crawl: Path, cycle: int, visits: pa.Table, takes_robots: TakesRobots, writer: WarcWriter, problems: Problems
 ) -> None:
-    """Copies the exchanges of the chosen visits, and those for robots.txt that filters of servers and dates take."""
+    """Copies the exchanges of the chosen visits, and those for robots.txt that are wanted."""
     folder = crawl / names.cycle(cycle) / names.FETCHER
     wanted: dict[str, set[int]] = {path.relative_to(folder).as_posix(): set() for path in page_files(crawl, cycle)}
     for name, offset in zip(visits.column("file").to_pylist(), column(visits, "offset").tolist()):
         wanted.setdefault(name, set()).add(offset)
     for name, offsets in wanted.items():
         with problems.noting():
-            copy_file(folder / name, offsets, filters, writer)
+            copy_file(folder / name, offsets, takes_robots, writer)
 
 
-def copy_file(path: Path, wanted: set[int], filters: Filters, writer: WarcWriter) -> None:
+def copy_file(path: Path, wanted: set[int], takes_robots: TakesRobots, writer: WarcWriter) -> None:
     """An exchange is a request and the answer next to it."""
     reader = PageReader(path)
     request, request_id, position = b"", "", reader.first_offset
@@ -116,7 +117,7 @@ def copy_file(path: Path, wanted: set[int], filters: Filters, writer: WarcWriter
         record = reader.decode(content, position, length)
         if record.type == "request":
             request, request_id = content, record.get("WARC-Record-ID")
-        elif record.type in ANSWERS and (position in wanted or is_wanted_robots(record, filters)):
+        elif record.type in ANSWERS and (position in wanted or is_wanted_robots(record, takes_robots)):
             belongs = request_id and record.get("WARC-Concurrent-To") == request_id
             writer.write_exchange(request if belongs else b"", content, record)
             wanted.discard(position)
@@ -125,8 +126,6 @@ def copy_file(path: Path, wanted: set[int], filters: Filters, writer: WarcWriter
         raise Damaged(path, "expected the answer that the table of the cycle names, found none", min(wanted))
 
 
-def is_wanted_robots(record: Record, filters: Filters) -> bool:
+def is_wanted_robots(record: Record, takes_robots: TakesRobots) -> bool:
     server = record.get(ROBOTS_FOR)
-    if not server or not filters.takes_server(server):
-        return False
-    return filters.from_ms <= parse_date(record.get("WARC-Date")) < filters.until_ms
+    return bool(server) and takes_robots(server, parse_date(record.get("WARC-Date")))

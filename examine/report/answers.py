@@ -13,8 +13,10 @@ import pyarrow.compute as pc
 
 from contract import names
 from contract.log import History
+from contract.scope.link_sources import LinkSources
 from contract.tables import ANSWERED, COLLECTED, METADATA
 from contract.units import size
+from examine.link_sources import COLUMNS, mark_collected
 from examine.report.damage import LeftOut
 from examine.report.sums import Bins, Tally, Timeline
 from storage.errors import Damaged
@@ -52,9 +54,9 @@ class Answers:
     def domains(self) -> int:
         return len(self._domains)
 
-    def add_outcomes(self, rows: pa.Table) -> None:
-        """Of UrlsColetadas: every URL that was asked or refused."""
-        statuses = rows.column("status")
+    def add_outcomes(self, rows: pa.Table, is_counted: np.ndarray | None = None) -> None:
+        """Of UrlsColetadas: every URL that was asked or refused; seeds too where `is_counted` leaves them out."""
+        statuses = rows.column("status") if is_counted is None else rows.column("status").filter(pa.array(is_counted))
         self.statuses.add(statuses.filter(pc.greater(statuses, 0)).cast(pa.string()))
         seeds = rows.filter(pc.equal(rows.column("depth"), 0))
         for key, outcome, reason, status in zip(
@@ -104,25 +106,43 @@ class Answers:
         self.links_out.add(links)
 
 
-def read_answers(crawl: Path, log: History, newest: dict[int, np.ndarray], left_out: LeftOut) -> Answers:
+def read_answers(
+    crawl: Path, log: History, newest: dict[int, np.ndarray], left_out: LeftOut, link_sources: LinkSources
+) -> Answers:
     answers = Answers()
     for entry in log.entries:
         if entry is None or not entry.fetches:
             continue
         folder = crawl / names.cycle(entry.cycle) / names.EXTRACTOR
+        is_counted: np.ndarray | None = None  # of the rows that were answered; none: all
         with left_out.reading(folder / names.COLLECTED):
-            for rows in read_parts(folder / names.COLLECTED, COLLECTED, OUTCOME_COLUMNS):
-                answers.add_outcomes(rows)
+            is_counted = add_collected(answers, folder / names.COLLECTED, link_sources)
         with left_out.reading(folder / names.METADATA):
-            add_metadata(answers, folder / names.METADATA, newest.get(entry.cycle, np.empty(0, np.uint8)))
+            bits = newest.get(entry.cycle, np.empty(0, np.uint8))
+            add_metadata(answers, folder / names.METADATA, bits, is_counted)
     return answers
 
 
-def add_metadata(answers: Answers, path: Path, newest: np.ndarray) -> None:
+def add_collected(answers: Answers, path: Path, link_sources: LinkSources) -> np.ndarray | None:
+    """Adds what the URLs of UrlsColetadas ended with; returns which of the answered ones are no link sources, bool."""
+    if not link_sources:
+        for rows in read_parts(path, COLLECTED, OUTCOME_COLUMNS):
+            answers.add_outcomes(rows)
+        return None
+    parts = [np.empty(0, bool)]
+    for rows in read_parts(path, COLLECTED, list(dict.fromkeys(OUTCOME_COLUMNS + COLUMNS))):
+        is_counted = ~mark_collected(link_sources, rows)
+        parts.append(is_counted[column(rows, "outcome") == ANSWERED])
+        answers.add_outcomes(rows, is_counted)
+    return np.concatenate(parts)
+
+
+def add_metadata(answers: Answers, path: Path, newest: np.ndarray, is_counted: np.ndarray | None = None) -> None:
     """`newest`: one bit per row (u1, lowest bit first), up to the last row that is a page's last full answer."""
     start, is_newest = 0, np.unpackbits(newest, bitorder="little").astype(bool)
     for rows in read_parts(path, METADATA, list(dict.fromkeys(VISIT_COLUMNS + PAGE_COLUMNS))):
-        answers.add_visits(rows)
+        counted = None if is_counted is None else pa.array(is_counted[start : start + len(rows)])
+        answers.add_visits(rows if counted is None else rows.filter(counted))
         here = is_newest[start : start + len(rows)]
         answers.add_pages(rows.take(pa.array(np.flatnonzero(here))))
         start += len(rows)

@@ -3,6 +3,7 @@
 from collections import Counter
 
 from contract.tables import STATES
+from examine.link_sources import KEY
 from examine.report.charts import bars
 from examine.report.figures import Figures
 from examine.report.known import Seed
@@ -34,7 +35,8 @@ def show_kinds(of: Figures, words: Words) -> Section:
 
 
 def show_sizes(of: Figures, words: Words) -> Section:
-    cycles, pages = of.cycles, of.status["fetched"]["answered"]
+    # Page files hold the answers of link sources too.
+    cycles, pages = of.cycles, of.status["fetched"]["answered"] + of.status[KEY]["fetched"]["answered"]
     about = (
         ("bodies, decoded", cycles.decoded_bytes),
         ("bodies, as received", cycles.stored_bytes),

@@ -1,4 +1,7 @@
-"""The cycles of a crawl as rows, from the log and the manifests: what each fetched, and what was known after it."""
+"""The cycles of a crawl as rows, from the log and the manifests: what each fetched, and what was known after it.
+
+Rows leave link sources out, but those that were not reached: no table says which these are.
+"""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -6,6 +9,9 @@ from pathlib import Path
 
 from contract import names
 from contract.log import KINDS, Entry, History
+from contract.tables import ANSWERED, FAILED, REFUSED
+from contract.totals import count_link_sources, without_link_sources
+from examine.link_sources import leave_out
 from examine.report.damage import LeftOut
 from storage.publish import read_json, read_manifest
 
@@ -35,7 +41,10 @@ class Cycles:
         self.stored_bytes += fetched["counts"]["bytes"]
         self.decoded_bytes += extracted["counts"]["bytes_decoded"]
         self.disk_bytes += sum(about["bytes"] for about in fetched["files"].values())
-        return {name: fetched["counts"][name] for name in FETCHED}
+        counts = {name: fetched["counts"][name] for name in FETCHED}
+        theirs = count_link_sources(extracted["counts"])
+        theirs["listed"] = sum(theirs.get(outcome, 0) for outcome in (ANSWERED, FAILED, REFUSED))
+        return without_link_sources(counts, theirs)
 
 
 class Blocks:
@@ -45,7 +54,8 @@ class Blocks:
         self._figures: dict[int, dict[str, float]] = {}
 
     def merge(self, block: int, counts: dict) -> None:
-        self._figures[block] = {name: counts[name] for name in IN_BLOCK}
+        counted = leave_out(counts)
+        self._figures[block] = {name: counted[name] for name in IN_BLOCK}
 
     def split(self, block: int, upper: int, counts: dict) -> None:
         """The cycle knows how many URLs each half has; the rest is shared likewise until each half's next merge."""

@@ -11,6 +11,7 @@ from contract.log import find_end, replay
 from contract.plan import read_plan
 from examine.crawl_figures import describe
 from examine.duplicates import Duplicates, find_duplicates, open_sources
+from examine.link_sources import read_link_sources
 from examine.report.answers import Answers, read_answers
 from examine.report.cycles import Cycles, read_cycles
 from examine.report.damage import LeftOut
@@ -61,14 +62,15 @@ def has_grown(crawl: CrawlFolder, status: dict) -> bool:
 
 def read_once(crawl: CrawlFolder, status: dict, ranks: Ranks | None, left_out: LeftOut) -> Figures:
     log = replay(crawl.path, crawl.blocks_first, status["commits"])
-    known = read_known(crawl, log, status["now_ms"], left_out)
+    link_sources = read_link_sources(crawl.path)
+    known = read_known(crawl, log, status["now_ms"], left_out, link_sources)
     duplicates = None
     with left_out.reading(crawl.path):
         duplicates = find_duplicates(open_sources([crawl.path]), CLUSTERS, all_statuses=True)
     return Figures(
         status,
         read_cycles(crawl.path, log, left_out),
-        read_answers(crawl.path, log, known.newest, left_out),
+        read_answers(crawl.path, log, known.newest, left_out, link_sources),
         known,
         describe_work(read_tail(crawl.path)),
         duplicates,

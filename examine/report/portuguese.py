@@ -187,6 +187,7 @@ TEXTS = {
     "language": "idioma",
     "largest memory": "maior memória",
     "limit: {rate} kB/s": "limite: {rate} kB/s",
+    "link sources, left out of all counts": "fontes de ligações, fora de todas as contagens",
     "links": "ligações",
     "listed": "listadas",
     "longest, s": "maior, s",

@@ -5,6 +5,7 @@ from itertools import accumulate
 from contract import names
 from contract.log import CRAWL
 from contract.units import moment
+from examine.link_sources import KEY, is_any
 from examine.report.charts import bars, gantt, lines
 from examine.report.cycles import FETCHED
 from examine.report.figures import Figures
@@ -17,6 +18,9 @@ DAY_S = 86_400
 def summarise(of: Figures, words: Words) -> Section:
     """The table of the thesis of VEUNI (UFMG, 2011), and what else an operator asks first."""
     status, answers = of.status, of.answers
+    servers, domains = status["servers"], status["domains"]
+    if is_any(status[KEY]):  # manifests count those of link sources too
+        servers, domains = of.known.servers_counted, of.known.domains_counted
     period = "-"
     if answers.first_ms is not None:
         length = words.duration((answers.last_ms - answers.first_ms) / 1000)
@@ -27,14 +31,15 @@ def summarise(of: Figures, words: Words) -> Section:
         (words("dynamic pages (with a query)"), answers.dynamic),
         (words("waiting URLs"), status["waiting"]),
         (words("known URLs"), status["known"]),
+        *show_link_sources(status, words),
         (words("domains that answered"), answers.domains),
-        (words("known domains"), status["domains"]),
+        (words("known domains"), domains),
         (words("period, first to last request"), period),
         (words("effective time, some stage at work"), effective_time(of, words)),
         (words("answers, with later visits"), status["fetched"]["answered"]),
         (words("failed requests"), status["fetched"]["failed"]),
         (words("refused URLs"), status["fetched"]["refused"]),
-        (words("servers"), status["servers"]),
+        (words("servers"), servers),
         (words("blocks"), status["blocks"]),
         (words("cycles that fetched pages"), sum(row["kind"] == CRAWL for row in of.cycles.rows)),
         (words("commits, by kind"), tell_commits(status, words)),
@@ -54,6 +59,12 @@ def tell_commits(status: dict, words: Words) -> str:
 
 def tell_estimate(estimate: dict, words: Words) -> str:
     return words(estimate["form"]).format(**{name: words.value(text) for name, text in estimate["values"].items()})
+
+
+def show_link_sources(status: dict, words: Words) -> list[tuple[str, int]]:
+    """What the other rows leave out, where there is any."""
+    theirs = status[KEY]
+    return [(words("link sources, left out of all counts"), theirs["known"])] if is_any(theirs) else []
 
 
 def effective_time(of: Figures, words: Words) -> str:

@@ -14,6 +14,7 @@ HOST = r"regexp_extract(url, '^[a-z]+://(\[[^]]*\]|[^/:?#]*)', 1)"
 KINDS_BY_NAME = ", ".join(f"'{kind}'" for kind in LINK_KINDS)
 RULES_BY_NUMBER = ", ".join(f"'{rule}'" for rule in SERVER_RULES[1:])
 IN_CLOSED_DOMAIN = "domain_key IN (SELECT domain_key FROM _block_servers WHERE closed)"
+LINK_SOURCE = "is_link_source(url, domain_key, url_key)"  # see link_sources.py
 KNOWN_DIGEST = "nullif(lower(hex(content_digest)), repeat('0', 32))"
 
 
@@ -65,6 +66,7 @@ ANSWER = {
     "last_modified": "",
     "revisit": "",
     "duplicate": "",
+    "link_source": LINK_SOURCE,
     "cycle": "",
     "file": "format('cycles/{:08d}/fetcher/{}', cycle, file)",
     "file_offset": '"offset"',
@@ -126,6 +128,7 @@ VIEWS = {
             "visits": "",
             "changes": "",
             "misses": "",
+            "link_source": LINK_SOURCE,
             "lastmod": "epoch_ms(nullif(lastmod_s, 0)::bigint * 1000)",
             "linked_on": "(date '1970-01-01' + nullif(linked_day, 0)::integer)::date",
             **{

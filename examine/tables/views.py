@@ -20,10 +20,12 @@ import duckdb
 from contract.crawl_folder import CrawlFolder
 from contract.errors import TryLater, Usage
 from contract.log import replay
+from examine.link_sources import read_link_sources
 from examine.page_text import detect_language
 from examine.tables.definitions import VIEWS, tables_of
 from examine.tables.known_urls import Journal, KnownUrls, Stream, live_generations
 from examine.tables.layout import unique_names
+from examine.tables.link_sources import NAME, NO_SOURCES, IsLinkSource
 from examine.tables.memory import TOO_LITTLE
 from examine.tables.stage_tables import StageTables
 from storage.errors import Damaged
@@ -67,6 +69,7 @@ class Views:
             },
         )
         self._connection.create_function("detect_language", detect_language, [str], str, null_handling="special")
+        self._knows_link_sources = False
 
     def __enter__(self) -> "Views":
         return self
@@ -122,6 +125,8 @@ class Views:
 
     def _make(self, named: set[str]) -> None:
         """Makes the views that a query names; all of them for one that names none, such as SHOW TABLES."""
+        if not self._knows_link_sources:
+            self._make_link_sources()
         for name in tables_of(named & set(VIEWS) or set(VIEWS)):
             if name not in self._made:
                 if name in VIEWS:
@@ -129,6 +134,16 @@ class Views:
                 else:
                     self._connection.register(name, self._open(name))
                 self._made.add(name)
+
+    def _make_link_sources(self) -> None:
+        """Makes the function that tells whether a URL is a link source."""
+        found = read_link_sources(self._crawl.path)
+        if found:
+            judge = IsLinkSource(self._crawl.path, live_generations(self._log), found)
+            self._connection.create_function(NAME, judge, ["VARCHAR", "UBIGINT", "UBIGINT"], "BOOLEAN", type="arrow")
+        else:
+            self._connection.execute(NO_SOURCES)
+        self._knows_link_sources = True
 
     def _open(self, name: str) -> object:
         if name not in ("_known_urls", "_journal"):

@@ -8,8 +8,10 @@ import pyarrow as pa
 from contract import names
 from contract.accumulators import COUNTED_NAMES, HANDED_ON, SHARED_NAMES
 from contract.config import Config
+from contract.scope.link_sources import LinkSources
 from contract.scope.rules import RULES
 from contract.tables import ANSWERED, COLLECTED, DEPTH_MAX, FAILED, METADATA, REFUSED, TAKEN, UNKNOWN_DIGEST
+from contract.totals import FETCHED
 from contract.url import Keys
 from stages.extractor.columns import LinkRows, PageLinks, RejectedRows, Rows, mark_repeated
 from stages.extractor.failures import ATTEMPTS_MAX, Failures
@@ -67,6 +69,8 @@ class Extraction:
         self._outcomes = Counter(dict.fromkeys((ANSWERED, FAILED, REFUSED, "foreign"), 0))
         self._reasons: Counter[str] = Counter()  # of listed URLs that were not answered
         self._classes = Counter(dict.fromkeys(CLASSES, 0))
+        self._link_sources = LinkSources(config.scope)
+        self._of_link_sources: Counter[str] = Counter(dict.fromkeys(FETCHED, 0))
 
     def take(self, result: Result) -> None:
         """Takes the next chunk. REQUIRES: files in the order of their names, records in the order of their offsets."""
@@ -116,6 +120,7 @@ class Extraction:
         self._outcomes["foreign" if depth is None else exchange.outcome] += 1
         self._reasons[exchange.reason] += depth is not None and exchange.outcome != ANSWERED
         self._counts["foreign_answered"] += depth is None and exchange.outcome == ANSWERED
+        self._of_link_sources[exchange.outcome] += self._is_link_source(url)
         server = self._keys.server(exchange.server)
         self._collected.append(
             (
@@ -139,6 +144,11 @@ class Extraction:
         """None where the list does not hold the URL."""
         return 0 if self._listed is None else self._listed.get(url)
 
+    def _is_link_source(self, url: str) -> bool:
+        """Whether it is one of the list."""
+        depth = self._depth_of(url) if self._link_sources else None
+        return depth is not None and self._link_sources.takes(url, depth)
+
     def _take_page(self, page: Page) -> PageLinks:
         for name, count in page.classes.items():
             self._classes[name] += count
@@ -150,6 +160,7 @@ class Extraction:
         self._counts["pages_parsed"] += row.parsed
         self._counts["pages_in_trouble"] += bool(row.trouble)
         self._counts["bytes_decoded"] += page.decoded_bytes
+        self._of_link_sources["bytes"] += row.bytes * self._is_link_source(row.url)
         target_depth = min((self._depth_of(row.url) or 0) + 1, DEPTH_MAX)
         return PageLinks(
             page.key,
@@ -215,6 +226,7 @@ class Extraction:
             "extracted_rows": len(tables[names.EXTRACTED]),
             "links_rows": len(tables[names.LINKS]),
             **{f"{name}_sum": int(column(tables[names.EXTRACTED], name).sum(dtype="u8")) for name in COUNTED_NAMES},
+            **({"link_sources": dict(self._of_link_sources)} if self._link_sources else {}),
         }
 
 

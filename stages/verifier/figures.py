@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ from contract.accumulators import ACCUMULATORS
 from contract.config import Config
 from contract.policies import policy_of, rules
 from contract.revisits import NEVER_MS, Pages
+from contract.scope.link_sources import LinkSources
 from contract.tables import COLLECTED_STATE, PRESCHEDULED, STATES, WAITING
 from storage.tables import column, only_chunk
 
@@ -57,10 +59,17 @@ def describe_generation(servers: pa.Table, states: np.ndarray) -> dict:
 
 
 class RowFigures:
-    """The figures from the columns of rows, which come piece by piece: sums, and when enough can be forgotten."""
+    """The figures from the columns of rows, which come piece by piece: sums, and when enough can be forgotten.
+
+    Link sources are counted by state, where the configuration has any: all other figures count them too, because a
+    crawl asks for them as for other URLs.
+    """
 
     def __init__(self, config: Config) -> None:
         self._config = config.revisit
+        self._link_sources = LinkSources(config.scope)
+        self._marks: list[np.ndarray] = []  # which rows are link sources, bool, by piece
+        self._states = np.zeros(len(STATES), np.int64)  # of link sources
         self._sums = {one.name: 0 for one in ACCUMULATORS if not one.is_largest}  # a largest value has none
         self._ranks = [feature.name for feature in policy_of(config).features if feature.is_rank(config)]
         self._ranked = 0
@@ -71,16 +80,32 @@ class RowFigures:
         self._rows += len(rows["key"])
         for name in self._sums:
             self._sums[name] += int(rows[name].sum(dtype=np.uint64))
-        if self._ranks:
-            self._ranked += int(np.count_nonzero(np.any([rows[name] > 0 for name in self._ranks], axis=0)))
         if self._config.forget_after_days:
             days = rows["linked_day"][revisits.forgettable(rows["linked_day"], rows["depth"])]
             self._linked_on += np.bincount(days, minlength=DAYS_END)
+        mark = np.zeros(len(rows["key"]), bool)
+        if self._link_sources:
+            mark = self._link_sources.mark_rows(rows[rules.LINK_SOURCE.name], rows["depth"])
+            self._marks.append(mark)
+            self._states += np.bincount(rows["state"][mark], minlength=len(STATES))
+        if self._ranks:
+            has_rank = np.any([rows[name] > 0 for name in self._ranks], axis=0)
+            self._ranked += int(np.count_nonzero(has_rank & ~mark))
 
-    def figures(self) -> dict[str, int | None]:
+    def preschedule(self, chosen: np.ndarray) -> None:
+        """Takes in that these rows (i64), which waited, are prescheduled now. REQUIRES: all rows were taken."""
+        if self._marks and len(chosen):
+            moved = int(np.count_nonzero(np.concatenate(self._marks)[chosen]))
+            self._states[WAITING] -= moved
+            self._states[PRESCHEDULED] += moved
+
+    def figures(self) -> dict[str, Any]:
         due_ms = revisits.forget_due_ms(self._config, self._linked_on, self._rows)
+        states = self._states.tolist()
+        of_link_sources = {"link_sources": dict(zip(STATES, states))} if self._link_sources else {}
+        sums = {f"{name}_sum": total for name, total in self._sums.items()}
         ranked = {"ranked": self._ranked} if self._ranks else {}
-        return {**{f"{name}_sum": total for name, total in self._sums.items()}, "forget_due_ms": due_ms, **ranked}
+        return {**sums, "forget_due_ms": due_ms, **of_link_sources, **ranked}
 
 
 def count_failures(servers: pa.Table) -> list[dict]:

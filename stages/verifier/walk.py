@@ -20,6 +20,7 @@ from contract.plan import Plan, VerifierPlan
 from contract.policies import policy_of, revisits
 from contract.policies.spread import KNOWN
 from contract.policy_files import verify_files
+from contract.scope.link_sources import LinkSources
 from contract.tables import PRESCHEDULED
 from stages.verifier.arrived_links import Arrived, find_firsts, least_of_each, slice_rows
 from stages.verifier.closing import Closing
@@ -46,6 +47,7 @@ BASE_BYTES = 300 << 20  # what the libraries, the writing of AUX and the packing
 SERVER_BYTES = 700  # of a row of the table of servers, which is held whole, before and after ...
 FAILURE_TIMES = 6  # ... and how often the texts of last failures are in memory: before and after, and as objects
 ROW_BYTES = 6  # of every row of the block, from its piece to the end: its state, and its columns as they are packed
+MARK_BYTES = 1  # of every row of the block, with link sources: whether it is one
 VISITED_BYTES = 40  # of every collected page, with revisits: columns of its visits to the end, then when it is due
 PARENT_ROW_BYTES = 50  # of a row of the parent: its columns, those that they become, and where they come from
 SIDE_ROW_BYTES = 40  # of a collected one of these, besides: its row of the side set
@@ -112,6 +114,8 @@ class Walk:
         failures = servers.select(["last_failure_reason", "last_failure_message"])
         servers_bytes = SERVER_BYTES * len(servers) + FAILURE_TIMES * failures.nbytes
         room = self._limits.memory_max_bytes - BASE_BYTES - servers_bytes - ROW_BYTES * len(self._parent)
+        if LinkSources(self._plan.config.scope):
+            room -= MARK_BYTES * len(self._parent)
         if revisits(self._plan.config):
             room -= VISITED_BYTES * (self._parent.side.rows + len(self._answers.key))
         room -= sum(values.nbytes for values in self._preparation.columns.values())
@@ -179,7 +183,9 @@ class Walk:
         if block.side_done != side_rows:
             raise Damaged("state", f"expected {side_rows} URLs that were collected before, found {block.side_done}")
         state = states[0] if len(states) == 1 else np.concatenate(states)
-        state[block.refill.choose()] = PRESCHEDULED
+        chosen = block.refill.choose()
+        block.figures.preschedule(chosen)
+        state[chosen] = PRESCHEDULED
         return block, state, new_robots
 
     def _close_texts(

@@ -36,11 +36,14 @@ def test_the_graph_of_the_synthetic_crawl_is_known(tmp_path, monkeypatch):
 @pytest.mark.long
 def test_a_quick_run_prints_all_keys(tmp_path):
     out = tmp_path / "figures.json"
-    words = [ROOT / "bin" / "bench", "graph", "--quick", "--folder", tmp_path, "--json", out]
+    graph = tmp_path / "graph.npz"
+    np.savez(graph, offsets=np.array([0, 2, 2, 3]), targets=np.array([0, 2, 1]))
+    words = [ROOT / "bin" / "bench", "graph", "--quick", "--folder", tmp_path, "--cnr", graph, "--json", out]
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     figures = json.loads(out.read_text())
-    keys = ("edges_per_s", "rss_mb", "bits_per_edge", "iteration_s", "ratio_scikit_network", "ratio_duckdb")
+    keys = ("edges_per_s", "rss_mb", "bits_per_edge", "iteration_s", "ratio_scikit_network", "ratio_duckdb", "growth_s")
+    assert figures["bits_per_link_compressed"] == 7.333  # 22 bits, counted by hand
     assert all(key in figures for key in keys)
     assert all(goal.text in done.stdout for goal in GOALS)
-    assert list(tmp_path.iterdir()) == [out]
+    assert set(tmp_path.iterdir()) == {graph, out}

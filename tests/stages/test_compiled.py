@@ -35,7 +35,7 @@ for rows in map(int, sys.argv[1:]):
     add(np.arange(rows), 3, sums)
     print(sums[0], "numba" in sys.modules)
 """
-NOT_OF_STAGES = ("external_sort", "harmonic")  # bin/graph alone uses them
+NOT_OF_STAGES = ("bvgraph", "cut_files", "harmonic", "numbering", "products")  # bin/graph alone uses them
 WHAT_STAGES_IMPORT = """
 import sys
 import stages.extractor.__main__, stages.scheduler.__main__, stages.verifier.__main__

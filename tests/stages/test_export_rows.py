@@ -38,7 +38,7 @@ def test_newest_is_the_same_in_one_pass_and_in_many(rows_at_once):
     selection.find_newest(rows_at_once)
     found = {}
     for cycle in CYCLES:
-        for url in selection.rows(cycle, ()).column("url").to_pylist():
+        for url in selection.rows(cycle, ())[0].column("url").to_pylist():
             assert url not in found
             found[url] = cycle
     assert found == {row["url"]: row["cycle"] for row in VISITS if not row["revisit"]}

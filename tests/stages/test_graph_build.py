@@ -44,7 +44,7 @@ def random_links(seed: int, count: int) -> list[tuple[str, str]]:
 def tiny_memory(monkeypatch):
     """So little that every step sorts outside of memory, cuts files again, and merges runs in several passes."""
     monkeypatch.setattr(graph_build, "bounds_of", lambda _: Bounds(urls=50, links=64))
-    monkeypatch.setattr("graph.url_runs.FAN_IN", 3)
+    monkeypatch.setattr("graph.sorted_urls.FAN_IN", 3)
 
 
 def test_a_graph_is_that_of_its_links(tmp_path, tiny_memory):
@@ -76,25 +76,19 @@ def test_bytes_do_not_depend_on_memory_nor_on_what_was_built_before(tmp_path, mo
         assert (later.folder / name).read_bytes() == (other.folder / name).read_bytes()
 
 
-def test_runs_of_earlier_cycles_are_used_again_and_damaged_ones_made_anew(tmp_path):
-    crawl = LinkCrawl(tmp_path / "crawl")
-    crawl.add([(A, B)])
-    crawl.add([(B, C)])
-    made(crawl)
-    runs = sorted((tmp_path / "crawl/graph/runs").glob("*/*.parquet"))
-    before = [run.stat().st_ino for run in runs]
-    runs[0].write_bytes(b"x")
-    crawl.add([(C, D)])
-    expect_graph(made(crawl), {A, B, C, D}, {(A, B), (B, C), (C, D)}, domain_of(crawl))
-    assert runs[0].stat().st_size > 1 and [run.stat().st_ino for run in runs][1:] == before[1:]
-
-
 def test_targets_without_a_text_are_left_out_and_counted(tmp_path):
     crawl = LinkCrawl(tmp_path / "crawl")
     crawl.add([(A, B), (A, C)], unknown=[C])
     graph = made(crawl)
     expect_graph(graph, {A, B}, {(A, B)}, domain_of(crawl))
-    assert graph.manifest["counts"] == {"rows": 2, "filtered": 0, "no_page": 0, "no_target": 1, "repeated": 0}
+    assert graph.manifest["counts"] == {
+        "filtered": 0,
+        "link_sources": 0,
+        "no_page": 0,
+        "no_target": 1,
+        "repeated": 0,
+        "rows": 2,
+    }
     crawl.add([(B, D)], targets=[C])  # a later cycle knows its text
     expect_graph(made(crawl), {A, B, C, D}, {(A, B), (A, C), (B, D)}, domain_of(crawl))
 
@@ -127,6 +121,15 @@ def test_filters(tmp_path):
         (Filters(newest=True, until_ms=20), {A, B, C, D, out}, every),
     ]:
         expect_graph(made(crawl, filters), urls, links, domain_of(crawl))
+
+
+@pytest.mark.parametrize("text", ["http://a.br", "", "x", "http://a.br/\n", "http://a.br/\x1b[2J", "http://ä.br/"])
+def test_texts_that_are_no_urls_are_refused(tmp_path, monkeypatch, text):
+    crawl = LinkCrawl(tmp_path / "crawl")
+    monkeypatch.setattr(LinkCrawl, "keyed", lambda self, urls: {"url": [*urls, text], "url_key": [*self.keys(urls), 7]})
+    crawl.add([(A, B)])
+    with pytest.raises(BadInput, match="expected canonical URLs"):
+        made(crawl)
 
 
 @pytest.mark.parametrize("links", [[], [(A, A)]])
@@ -196,7 +199,7 @@ def test_a_build_that_is_killed_anywhere_is_made_by_the_same_command(tmp_path):
         subprocess.run(command(crawl.folder, "--out", str(root)), check=True, capture_output=True)
         graph = open_graph(root)
         assert graph.manifest == whole.manifest
-        assert sorted(os.listdir(root)) == [graph.folder.name, "lock", "runs"]
+        assert sorted(os.listdir(root)) == [graph.folder.name, "lock"]
         for name, about in whole.manifest["files"].items():
             verify(graph.folder / name, about)
     assert killed > 3

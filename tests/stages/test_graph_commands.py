@@ -9,11 +9,13 @@ import networkx
 import numpy as np
 import pytest
 
+from contract.errors import BadInput
 from contract.rank_files import crawl_of, make_ranks
 from contract.url import server_of
 from graph.build import build
 from graph.filters import Filters
 from graph.folder import Graph, open_graph
+from graph.look_command import main as look
 from graph.statistics import fit_power_law
 from tests.graph_crawl import LinkCrawl, edges_of, texts_of
 from tests.stages.test_graph_build import random_links
@@ -56,16 +58,47 @@ def ranks_in(path: Path) -> dict[str, float]:
     return {name: float(rank) for name, rank in lines}
 
 
-def test_ranks_of_pages_are_read_by_the_scheduler(crawl, graph, tmp_path):
-    out = tmp_path / "ranks.txt"
-    done = bin_graph(crawl, "rank", "--out", str(out))
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize("level", ["pages", "servers", "domains"])
+def test_a_node_is_looked_up_by_name_and_by_number(crawl, graph, capsys, level):
+    about, edges = graph.level(level), as_networkx(graph, level)
+    node = max(edges, key=edges.out_degree)
+    number = texts_of(about).index(node)
+    for name in (node, str(number)):
+        look([name, "--crawl", str(crawl.folder), "--level", level, "--most", "999", "--json"])
+        found = json.loads(capsys.readouterr().out)
+        assert (found["number"], found["name"]) == (number, node.removesuffix("/") if level == "servers" else node)
+        for way, wanted in (
+            ("links", edges.out_edges(node, data="weight")),
+            ("backlinks", edges.in_edges(node, data="weight")),
+        ):
+            others = {(end[way == "links"], 1 if level == "pages" else end[2]) for end in wanted}
+            texts = texts_of(about)
+            assert {(texts[row["number"]], row.get("weight", 1)) for row in found[f"first_{way}"]} == others
+            assert found[way] == len(others)
+    look([str(number), "--crawl", str(crawl.folder), "--level", level, "--most", "1"])
+    assert f"{level[:-1]} {number:,} of {about.nodes:,}" in capsys.readouterr().out
+    for name in ("http://none.br/", str(about.nodes), "9" * 5000):
+        with pytest.raises(BadInput, match="is none of the|expected a number below"):
+            look([name, "--crawl", str(crawl.folder), "--level", level])
+
+
+def test_ranks_of_pages_are_read_by_the_scheduler(crawl, graph):
+    out = crawl.folder / "graph" / "ranks" / "pages-pagerank.txt"
+    done = bin_graph(crawl, "rank")
+    assert done.returncode == 0 and str(out) in done.stdout, done.stderr
     assert crawl_of(out.read_bytes().splitlines()[1]) == crawl.crawl.crawl_id
     expected = networkx.pagerank(as_networkx(graph, "pages"), weight=None, tol=1e-12, max_iter=1_000)
     assert ranks_in(out) == pytest.approx(expected, abs=1e-8)
     taken = make_ranks(out, out.read_bytes(), crawl.crawl.keys())
     by_key = dict(zip(taken["key"].tolist(), taken["rank"].tolist()))
     assert {url: by_key[crawl.key(url)] for url in expected} == pytest.approx(expected, rel=1e-4)
+
+
+def test_the_task_comes_first(crawl):
+    done = subprocess.run(
+        [sys.executable, "-m", "graph", "--crawl", crawl.folder, "build"], capture_output=True, text=True
+    )
+    assert done.returncode == 64 and "the task comes first: bin/graph build" in done.stderr
 
 
 @pytest.mark.long

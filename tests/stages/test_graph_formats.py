@@ -1,6 +1,7 @@
-"""Exported graphs, opened by the tools that they are for: pyarrow, SciPy, NetworkX; and the words of raw and mini."""
+"""Exported graphs, opened by their tools: pyarrow, SciPy, NetworkX, webgraph; and the words of raw and mini."""
 
 import hashlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,16 +11,20 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
+from webgraph import BvGraph
 
-from graph import formats, padova
+from graph import bvgraph, formats, padova
 from graph.build import build
 from graph.convert_command import main as convert
 from graph.export_command import main as export
 from graph.filters import Filters
 from graph.folder import Graph, open_graph
 from storage.publish import read_manifest
+from tests.elias_fano import index_graph
 from tests.graph_crawl import LinkCrawl, edges_of, texts_of
 from tests.stages.test_graph_build import random_links
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +39,7 @@ def graph(tmp_path_factory) -> Graph:
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
-    for module in (formats, padova):
+    for module in (bvgraph, formats, padova):
         monkeypatch.setattr(module, "EDGES_AT_ONCE", 16)
     monkeypatch.setattr(padova, "READ_WORDS", 10)
 
@@ -74,8 +79,48 @@ def test_snap_by_networkx(graph, write):
     assert set(read.edges) == pairs_of(graph) and lines_of(folder) == texts_of(graph.pages)
 
 
+@pytest.mark.parametrize("level", ["pages", "servers", "domains"])
+def test_webgraph_by_webgraph(graph, write, level):
+    folder = write("webgraph", level)
+    index_graph(folder)
+    found = BvGraph(str(folder / "graph"))
+    pairs = {(node, target) for node in range(found.num_nodes()) for target in found.successors(node)}
+    assert pairs == pairs_of(graph, level) and found.num_arcs() == graph.level(level).edges
+    assert lines_of(folder) == texts_of(graph.level(level))
+
+
+@pytest.fixture
+def java(needs, tmp_path):
+    """Reads a graph by a class of WebGraph's Java library, and has another class write it."""
+    program = needs("java")
+    library = next((ROOT / "build" / "webgraph").glob("**/*.jar"), None)
+    if library is None:
+        miss = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        miss("WebGraph's Java library is not in build/webgraph: .ci/run fetches it")
+
+    def convert_by_java(folder: Path, reader: str, writer: str) -> Path:
+        classes = [f"it.unimi.dsi.webgraph.{writer}", "-g", reader]
+        command = [program, "-cp", library, *classes, folder / "graph", tmp_path / writer]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return tmp_path / writer
+
+    return convert_by_java
+
+
+@pytest.mark.parametrize("level", ["pages", "domains"])
+def test_both_forms_of_webgraph_by_java(write, java, level):
+    """Java reads each form and writes the other one, as we do; but for a blank at the end of a line."""
+    compressed, text = write("webgraph", level), write("webgraph-ascii", level)
+    found = java(text, "ASCIIGraph", "BVGraph")
+    for name in (bvgraph.GRAPH, bvgraph.OFFSETS):
+        assert found.with_suffix(Path(name).suffix).read_bytes() == (compressed / name).read_bytes()
+    found = java(compressed, "BVGraph", "ASCIIGraph").with_suffix(".graph-txt").read_text()
+    assert found.replace(" \n", "\n") == (text / "graph.graph-txt").read_text()
+
+
 def test_webgraph_ascii(graph, write):
-    """As it.unimi.dsi.webgraph.ASCIIGraph describes it; PyPI's webgraph reads only the compressed form."""
+    """As it.unimi.dsi.webgraph.ASCIIGraph describes it."""
     count, *rows = (write("webgraph-ascii") / "graph.graph-txt").read_text().split("\n")[:-1]
     assert int(count) == len(rows) == graph.pages.nodes
     assert {(at, int(word)) for at, row in enumerate(rows) for word in row.split()} == pairs_of(graph)

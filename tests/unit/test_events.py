@@ -60,6 +60,20 @@ CASES = [
         INFO,
         "cycle 17 block 2/8: 5 pages, 2.0 kB, 1 failed, 2 refused, 3 not reached; 4 new URLs, 6 waiting in the block",
     ),
+    (
+        "committed",
+        {
+            "plan": PLAN,
+            "counts": {
+                "fetcher": FETCHED,
+                "extractor": {"link_sources": {"answered": 2, "failed": 1, "refused": 0, "bytes": 500}},
+                "verifier": {"new": 4, "waiting": 6},
+            },
+        },
+        INFO,
+        "cycle 17 block 2/8: 3 pages, 1.5 kB, 0 failed, 2 refused, 3 not reached; 4 new URLs, 6 waiting in the block; "
+        "besides, of link sources: 2 pages, 500 B, 1 failed",
+    ),
     ("committed", {"plan": make_plan(18, 2, kind=GROW), "counts": {}}, INFO, "block 2 split in two: 9 blocks"),
     (
         "committed",

@@ -8,11 +8,11 @@ from contract import names
 from contract.log import ABANDON, ABSORB, CRAWL, SEED, Entry, State, commit, find_end, replay
 from contract.log_summary import BYTES_MAX, encode_state, read_log, read_summary, witness, write_summary
 from contract.plan import PROBED, cycles_without_plan, open_cycles
-from contract.totals import read_totals
+from contract.totals import FETCHED, read_totals
 from examine.findings import Findings
 from examine.log_summary_check import check_summary, find_unusable
 from storage.errors import Damaged
-from storage.publish import FORMAT, encode_json, read_json
+from storage.publish import FORMAT, encode_json, make_folder, read_json
 from supervise import crawl_state as crawl_states
 from supervise.crawl_state import CrawlState
 from tests.small_crawl import SmallCrawl
@@ -202,8 +202,25 @@ def test_totals_are_those_of_the_summary_and_what_was_added(crawl):
     folder.mkdir(parents=True)
     counts = {"answered": 1, "failed": 2, "refused": 3, "bytes": 4}
     (folder / names.MANIFEST).write_bytes(encode_json({"format": FORMAT, "files": {}, "counts": counts}))
+    theirs = {"answered": 1, "failed": 0, "refused": 2, "bytes": 3}
+    make_folder(folder.parent / names.EXTRACTOR)
+    (folder.parent / names.EXTRACTOR / names.MANIFEST).write_bytes(
+        encode_json({"format": FORMAT, "files": {}, "counts": {"link_sources": theirs}})
+    )
     totals = read_totals(crawl.crawl.path, state)
     assert totals.fetched["answered"] == 41 and totals.uncounted == [90], "a manifest that came back counts"
+    assert totals.link_sources == theirs
+
+
+def test_a_summary_without_link_sources_is_of_a_crawl_that_had_none(crawl):
+    value = read_json(summary_of(crawl))
+    assert value.pop("link_sources") == dict.fromkeys(FETCHED, 0)
+    summary_of(crawl).write_bytes(encode_json(value))
+    state = read_summary(crawl.crawl)
+    assert state is not None and state.summed.link_sources == dict.fromkeys(FETCHED, 0)
+    state.summed.link_sources["answered"] = 7
+    write_summary(crawl.crawl, state)
+    assert read_log(crawl.crawl).summed.link_sources["answered"] == 7
 
 
 def test_it_is_as_long_as_the_crawl_is_wide_not_old(crawl):

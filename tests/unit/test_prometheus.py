@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from contract.errors import Usage
+from contract.tables import STATES
+from contract.totals import FETCHED
+from examine.link_sources import add_up, leave_out
 from examine.problems import find_problems
 from examine.prometheus import KINDS, encode_metrics, write_metrics
 from tests.unit.test_rates import NOW_MS, STATUS, make_live, rates_of
@@ -15,7 +18,7 @@ LINE = re.compile(r'([a-z][a-z0-9_]*)\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)+)
 LABEL = re.compile(r'([a-z_]+)="((?:[^"\\\n]|\\["\\n])*)"')
 UNITS = ("_total", "_bytes", "_seconds", "_per_second", "_ratio")
 COUNTS = {"running", "urls", "blocks", "servers", "servers_failing", "servers_given_up", "cycles_open", "problems"}
-COUNTS |= {"cycles_in_flight", "pages_revisitable", "domains_closed", "blocks_unprepared"}
+COUNTS |= {"link_source_urls", "cycles_in_flight", "pages_revisitable", "domains_closed", "blocks_unprepared"}
 
 
 def make_status(**changes):
@@ -25,6 +28,7 @@ def make_status(**changes):
         "reasons": {"dns": 3, 'a"b\\c\n': 1},
         "entries": {"crawl": 4},
         "states": {"waiting": 10},
+        "link_sources": add_up(()) | {"fetched": dict.fromkeys(FETCHED, 0)},
         "policy": "in-links",
         "revisit_policy": "uniform",
         "unprepared": 0,
@@ -83,6 +87,24 @@ def test_metrics_are_well_formed_and_right():
     assert samples["coletor_live_timestamp_seconds", crawl] == NOW_MS / 1000
     assert not any(name == "coletor_estimate_seconds" for name, *_ in samples), "what is not known is left out"
     assert {labels[1] for name, _, labels in filter(lambda key: key[0] == "coletor_problems", samples)} == set(KINDS)
+
+
+def test_link_sources_have_metrics_of_their_own_where_there_are_any():
+    theirs = add_up([leave_out(manifest_with(waiting=4, collected=3))["link_sources"]])
+    fetched = {"answered": 3, "failed": 0, "refused": 0, "bytes": 20}
+    crawl, status = ("crawl", "my crawl"), make_status(link_sources=theirs | {"fetched": fetched})
+    samples = read_strictly(encode_metrics(status))
+    assert samples["coletor_link_source_urls", crawl, ("state", "waiting")] == 4
+    assert samples["coletor_link_source_pages_total", crawl] == 3
+    assert "link_source" not in encode_metrics(make_status())
+
+
+def manifest_with(**states: int) -> dict:
+    """Figures of a generation that has nothing but link sources."""
+    states = dict.fromkeys(STATES, 0) | states
+    known, waiting = sum(states.values()), states["waiting"] + states["prescheduled"]
+    counts = {"known": known, "collected": states["collected"], "waiting": waiting}
+    return {**counts, "states": states, "link_sources": states}
 
 
 def test_hostile_labels_stay_in_their_quotes():

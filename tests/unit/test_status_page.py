@@ -3,8 +3,9 @@
 import pytest
 
 from contract.units import moment
+from examine.link_sources import leave_out
 from examine.status_page import describe_rates, make_page, tabulate_blocks
-from tests.unit.test_prometheus import make_status
+from tests.unit.test_prometheus import make_status, manifest_with
 from tests.unit.test_rates import MINUTE_MS, NOW_MS, fetched, make_live, rates_of
 
 
@@ -81,6 +82,19 @@ def test_blocks_are_due_for_revisits_too():
     assert line_of("blocks", page_of(by_block=[visited, later])).startswith(due)
     none = "2: 0 due now, 1 due later, 1 with nothing to fetch"
     assert line_of("blocks", page_of(by_block=[visited, later], revisit_policy="none")).startswith(none)
+
+
+def test_link_sources_have_a_line_where_there_are_any():
+    fetched = {"answered": 3, "failed": 0, "refused": 0, "bytes": 20}
+    theirs = leave_out(manifest_with(waiting=4, collected=3))["link_sources"] | {"fetched": fetched}
+    lines = page_of(link_sources=theirs)
+    assert line_of("besides", lines) == (
+        "7 link sources that the collection leaves out: 3 collected, 4 to fetch; 3 pages, 20 B fetched"
+    )
+    assert line_of("visits", lines).startswith("9 of 10 pages"), "visits of link sources count too"
+    assert line_of("besides", page_of()) is None
+    only_theirs = {"block": 0, "generation": 3, "waiting": 0, "link_sources": theirs, "earliest_due_ms": NOW_MS}
+    assert line_of("blocks", page_of(by_block=[only_theirs])).startswith("2: 1 due now")
 
 
 def rates_text(since_ms, covers_s=60.0, is_alive=True):
