@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from contract import names
 from contract.errors import BadInput
 from contract.url import Keys, NotCanonical, canonicalise
 from storage.arrays import open_array
@@ -29,6 +30,11 @@ LINE_SHOWN_MAX = 100
 COPY_BEGINS = b"\x93NUMPY"
 CRAWL_BEGINS = b"# crawl "
 _READ = np.dtype([("key", "<u8"), ("rank", "<f8"), ("line", "<i8")])
+
+
+def own_ranks(crawl: Path) -> Path:
+    """Where bin/graph rank puts the PageRank of a crawl's pages, if no other place is given."""
+    return crawl / names.GRAPH / "ranks" / "pages-pagerank.txt"
 
 
 def crawl_line(crawl_id: str) -> bytes:

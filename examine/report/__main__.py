@@ -4,7 +4,7 @@
   bin/report --crawl DIR --out FILE       writes FILE
   bin/report --crawl DIR --png FOLDER     writes each picture as a PNG file too
   bin/report --crawl DIR --language pt    in Portuguese
-  bin/report --crawl DIR --ranks FILE     with the ranks of FILE, as bin/graph rank writes it
+  bin/report --crawl DIR --ranks FILE     with these ranks; else with those of bin/graph rank, if any
 
 The file needs no network, runs no script, and can be printed. Under each picture stands the table of its numbers.
 It reads files only, needs no lock, and does not disturb a crawl at work. Some minutes for millions of pages.
@@ -23,6 +23,7 @@ from contract.command import make_parser, run
 from contract.crawl_folder import expect_outside, open_folder
 from contract.errors import Usage
 from contract.lines import say
+from contract.rank_files import own_ranks
 from contract.units import count
 from examine.report.charts import draw_png
 from examine.report.collection import (
@@ -75,14 +76,23 @@ def main() -> int:
     parser.add_argument("--png", type=Path, metavar="FOLDER", help="write each picture there as a PNG file")
     parser.add_argument("--language", choices=LANGUAGES, default=ENGLISH, help="default: en")
     parser.add_argument("--allow-partial", action="store_true", help="leave out what cannot be read")
-    parser.add_argument("--ranks", type=Path, metavar="FILE", help="show ranks: a URL, a blank and its rank per line")
+    parser.add_argument(
+        "--ranks",
+        type=Path,
+        metavar="FILE",
+        help="a URL, a blank and its rank per line (default: those of bin/graph rank)",
+    )
     arguments = parser.parse_args()
     expect_file(arguments.out)
     if arguments.png is not None:
         expect_folder(arguments.png)
     words = Words(arguments.language)
     now_ms = time.time_ns() // 1_000_000
-    of = gather(open_folder(arguments.crawl), now_ms, allow_partial=arguments.allow_partial, ranks_file=arguments.ranks)
+    crawl = open_folder(arguments.crawl)
+    ranks_file = arguments.ranks
+    if ranks_file is None and own_ranks(crawl.path).is_file():
+        ranks_file = own_ranks(crawl.path)
+    of = gather(crawl, now_ms, allow_partial=arguments.allow_partial, ranks_file=ranks_file)
     sections = make_sections(of, words)
     write(arguments.out, make_page(of, sections, words).encode("utf-8", "backslashreplace"))
     if arguments.png is not None:

@@ -128,9 +128,9 @@ def show_links(of: Figures, words: Words) -> Section:
 def show_ranks(of: Figures, words: Words) -> Section:
     ranks, best = of.ranks, of.ranks.best if of.ranks else []
     told = (
-        "Ranks of the file that --ranks names."
+        "Ranks of a file of bin/graph rank."
         if ranks
-        else "Give a file of bin/graph rank with --ranks to see ranks here."
+        else "To see ranks here, run bin/graph build and bin/graph rank, or give a file with --ranks."
     )
     parts = [
         Part(

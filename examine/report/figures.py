@@ -39,7 +39,14 @@ class Figures:
 
 def gather(crawl: CrawlFolder, now_ms: int, *, allow_partial: bool = False, ranks_file: Path | None = None) -> Figures:
     """Reads a crawl that may be at work. BadInput where a file is damaged, unless `allow_partial`."""
-    ranks = read_ranks(ranks_file, crawl) if ranks_file else None
+    ranks, without_ranks = None, []
+    if ranks_file:
+        try:
+            ranks = read_ranks(ranks_file, crawl)
+        except BadInput as error:
+            if not allow_partial:
+                raise
+            without_ranks = [str(error)]
     for look in range(1, LOOKS + 1):
         status = describe(crawl, now_ms)
         left_out = LeftOut(allow_partial)
@@ -51,7 +58,8 @@ def gather(crawl: CrawlFolder, now_ms: int, *, allow_partial: bool = False, rank
                 raise
             is_whole = False
         if is_whole or look < LOOKS and not has_grown(crawl, status):
-            return figures
+            break
+    figures.left_out += without_ranks
     return figures
 
 

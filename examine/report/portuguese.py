@@ -66,11 +66,11 @@ TEXTS = {
         "{shown} de {all} linhas, escolhidas por igual; a figura tem todas."
     ),
     "The first {shown} of {all} rows.": "As primeiras {shown} de {all} linhas.",
-    "Ranks of the file that --ranks names.": "Postos do arquivo que --ranks indica.",
+    "Ranks of a file of bin/graph rank.": "Postos de um arquivo de bin/graph rank.",
     "Its head says: {head}.": "Seu cabeçalho diz: {head}.",
     "Partial, files that could not be read: {number}": "Parcial, arquivos que não puderam ser lidos: {number}",
-    "Give a file of bin/graph rank with --ranks to see ranks here.": (
-        "Com --ranks e um arquivo de bin/graph rank, os postos aparecem aqui."
+    "To see ranks here, run bin/graph build and bin/graph rank, or give a file with --ranks.": (
+        "Para ver postos aqui, use bin/graph build e bin/graph rank, ou indique um arquivo com --ranks."
     ),
     # the estimate
     "no estimate: no run is at work, {urls} {wait}": "sem estimativa: nenhuma execução em andamento, {urls} {wait}",

@@ -73,7 +73,7 @@ def expect_own(path: Path, crawl_id: str | None, crawl: CrawlFolder) -> None:
 
 def advise(crawl: CrawlFolder) -> str:
     folder = shlex.quote(str(crawl.path))
-    return f"make ranks of this crawl: bin/graph build --crawl {folder}, bin/graph rank --crawl {folder} --out FILE"
+    return f"make ranks of this crawl: bin/graph build --crawl {folder}, bin/graph rank --crawl {folder}"
 
 
 def parse(path: Path, number: int, line: bytes) -> tuple[str, float]:

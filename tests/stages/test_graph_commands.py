@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from contract.errors import BadInput
-from contract.rank_files import crawl_of, make_ranks
+from contract.rank_files import crawl_of, make_ranks, own_ranks
 from contract.url import server_of
 from graph.build import build
 from graph.filters import Filters
@@ -86,7 +86,7 @@ def test_ranks_of_pages_are_read_by_the_scheduler(crawl, graph):
     out = crawl.folder / "graph" / "ranks" / "pages-pagerank.txt"
     done = bin_graph(crawl, "rank")
     assert done.returncode == 0 and str(out) in done.stdout, done.stderr
-    assert crawl_of(out.read_bytes().splitlines()[1]) == crawl.crawl.crawl_id
+    assert crawl_of(out.read_bytes().splitlines()[1]) == crawl.crawl.crawl_id and out == own_ranks(crawl.folder)
     expected = networkx.pagerank(as_networkx(graph, "pages"), weight=None, tol=1e-12, max_iter=1_000)
     assert ranks_in(out) == pytest.approx(expected, abs=1e-8)
     taken = make_ranks(out, out.read_bytes(), crawl.crawl.keys())

@@ -183,6 +183,7 @@ def test_ranks_are_those_of_this_crawl(tmp_path):
     ranks.write_bytes(crawl_line("0123") + b"http://a.test/ 0.5\n")
     with pytest.raises(BadInput, match=f"expected ranks of crawl {crawl.crawl_id}, found those of crawl 0123; make"):
         read_ranks(ranks, crawl)
+    assert len(gather(crawl, NOW_MS, allow_partial=True, ranks_file=ranks).left_out) == 1
     ranks.write_text("http://a.test/ much\n")
     with pytest.raises(BadInput, match="line 1"):
         read_ranks(ranks, crawl)
