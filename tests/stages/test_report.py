@@ -18,7 +18,7 @@ from contract import names
 from contract.config import Config, Scheduler
 from contract.crawl_folder import create, open_folder
 from contract.errors import BadInput, Usage
-from contract.rank_files import crawl_line
+from contract.rank_files import crawl_line, own_ranks
 from contract.tables import FAILED
 from examine.rates import estimate_end
 from examine.report.__main__ import SECTIONS, expect_file, expect_folder, make_sections
@@ -224,6 +224,10 @@ def test_the_command_writes_the_file_whole_and_the_pictures(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{out}: 0 pages, 0 pictures\n" and out.read_text().endswith("</html>\n")
     assert not list(tmp_path.glob(".*"))
+    own_ranks(crawl).parent.mkdir(parents=True)
+    own_ranks(crawl).write_bytes(crawl_line("another"))
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 65 and str(own_ranks(crawl)) in done.stderr, "the crawl's own ranks are read"
     command[-1] = tmp_path / "none" / "report.html"
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 64 and str(command[-1]) in done.stderr
