@@ -45,8 +45,8 @@ def crash(kind: int) -> None:
 
 def grow() -> None:
     pieces = []
-    while True:
-        pieces.append(bytearray(16 * MB))
+    while True:  # of zeros that are never looked at: they cost no processor time, of which the page has a bound too
+        pieces.append(bytes(16 * MB))
 
 
 def hang() -> None:
