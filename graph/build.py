@@ -43,6 +43,7 @@ from graph.page_keys import KEY_BITS, PageKeys, Shared
 from graph.sorted_urls import URL_BYTES
 from graph.sources import GRAPH_FORMAT, Sources, find_base, find_sources, verify_sources
 from graph.tables import CycleTables
+from storage.ahead import Behind
 from storage.arrays import open_array
 from storage.external_sort import ExternalSort
 from storage.publish import publishing, remove_tree, unpublish
@@ -228,12 +229,13 @@ class Work:
         """Writes the edges of pages, both ways, and folds the new ones; returns how many there are."""
         writer = CsrWriter(self._folder, f"{PAGES}.{FORWARD}", pages)
         swapped = sort_edges(self._scratch, "swapped", pages, len(edges), self._bounds.links)
-        for pairs, fresh in merge_edges(self._base.edges(PAGES, FORWARD, pages), edges):
-            writer.append(*cut_pairs(pairs, pages))
-            sources, targets = cut_pairs(fresh, pages)
-            swapped.add(join_pairs(targets, sources, pages))
-            coarse.add(sources, targets, None)
-            self._report("edges written", writer.edges)
+        with Behind() as behind:
+            for pairs, fresh in merge_edges(self._base.edges(PAGES, FORWARD, pages), edges):
+                sources, targets = cut_pairs(fresh, pages)
+                behind(coarse.add, sources, targets, None)
+                writer.append(*cut_pairs(pairs, pages))
+                swapped.add(join_pairs(targets, sources, pages))
+                self._report("edges written", writer.edges)
         writer.close()
         back = CsrWriter(self._folder, f"{PAGES}.{BACKWARD}", pages)
         for pairs, _ in merge_edges(self._base.edges(PAGES, BACKWARD, pages), swapped):

@@ -119,7 +119,7 @@ class NewUrls:
         pending: list[Urls] = []
         done = 0
         for one in self._tables:
-            for keys, _, texts in key_rows(one, with_texts=True):
+            for keys, _, texts in ahead(key_rows(one, with_texts=True)):
                 answers = self._questions.answer(keys)
                 kept = answers > 0
                 done += len(keys)
