@@ -43,7 +43,7 @@ from graph.page_keys import KEY_BITS, PageKeys, Shared
 from graph.sorted_urls import URL_BYTES
 from graph.sources import GRAPH_FORMAT, Sources, find_base, find_sources, verify_sources
 from graph.tables import CycleTables
-from storage.arrays import open_array
+from storage.arrays import make_mapped, open_array
 from storage.external_sort import ExternalSort
 from storage.publish import publishing, remove_tree, unpublish
 
@@ -212,7 +212,7 @@ class Work:
 
     def _newest_visits(self, tables: list[CycleTables], pages: int) -> Iterator[Visits]:
         """For each cycle those visits after which there is none of the same page."""
-        newest = np.memmap(self._scratch / "newest", "<i8", "w+", shape=max(pages, 1))
+        newest = make_mapped(self._scratch / "newest", "<i8", pages)
         for is_second in (False, True):
             for visits in self._visits(tables):
                 number = self._keys.find(visits.key)

@@ -17,7 +17,7 @@ from contract.url import Keys as CrawlKeys
 from contract.url import host_of
 from graph.csr import bits_of, cut_pairs, join_pairs, number_type
 from graph.text_store import TextStoreWriter
-from storage.arrays import Array, Rows, open_array
+from storage.arrays import Array, Rows, bound, open_array
 from storage.columns import PlainWriter
 from storage.external_sort import ExternalSort
 from storage.text_segments import LINES, data_of
@@ -122,7 +122,7 @@ class ServerOf:
     def __call__(self, pages: Array) -> Array:
         if self._table is not None:
             return self._table[pages]
-        return np.searchsorted(self._first_page, pages, "right") - 1
+        return np.searchsorted(self._first_page, pages.astype(np.int64), "right") - 1  # i8 and u8 are compared as f8
 
 
 class Folded:
@@ -147,7 +147,7 @@ class Folded:
 
 
 def count_pairs(pairs: Array, weights: Array | None) -> tuple[Array, npt.NDArray[np.uint32]]:
-    """Each pair once, rising, with the sum of its weights; without weights each counts one."""
+    """Each pair once, rising, with the sum of its weights, at most what u32 holds; without weights each counts one."""
     if weights is None:
         pairs.sort()
         starts = np.flatnonzero(np.append(True, pairs[1:] != pairs[:-1]))
@@ -155,7 +155,7 @@ def count_pairs(pairs: Array, weights: Array | None) -> tuple[Array, npt.NDArray
     order = np.argsort(pairs, kind="stable")
     pairs, weights = pairs[order], weights[order].astype(np.uint64)
     starts = np.flatnonzero(np.append(True, pairs[1:] != pairs[:-1]))
-    return pairs[starts], np.add.reduceat(weights, starts).astype(np.uint32)
+    return pairs[starts], bound(np.add.reduceat(weights, starts), "<u4")
 
 
 def open_first_pages(folder: Path) -> Array:

@@ -3,6 +3,7 @@
 sortednp works on columns that are sorted already, where numpy would sort again (figures: decision 9).
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import sortednp
 
-from storage.errors import Damaged
+from storage.errors import Damaged, naming
 
 Array = npt.NDArray[Any]
 Keys = npt.NDArray[np.uint64]
@@ -40,6 +41,14 @@ def read_small_array(path: Path) -> Array:
     except (ValueError, EOFError, OSError) as error:
         raise Damaged(path, f"expected an .npy file, found {error}") from None
     return array
+
+
+def make_mapped(path: Path, dtype: str, rows: int) -> Array:
+    """A new file of zeros, to write by mmap. Its blocks are allocated now: else a full disk is a bus error later."""
+    array_bytes = max(rows, 1) * np.dtype(dtype).itemsize  # mmap refuses a file without a byte
+    with naming(path), open(path, "xb") as file:
+        os.posix_fallocate(file.fileno(), 0, array_bytes)
+    return np.memmap(path, dtype, "r+")
 
 
 def open_bytes(path: Path) -> memoryview:

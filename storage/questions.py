@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from storage.arrays import Keys
+from storage.arrays import Keys, make_mapped
 from storage.cut_files import CutFile, CutFiles, Payload
 
 Answers = npt.NDArray[np.uint8]
@@ -33,7 +33,7 @@ class Questions:
 
     def settle(self, decide: Decide) -> None:
         """Has all questions answered, file by file; keys rise from call to call."""
-        self._answers = np.memmap(self._folder / "answers", np.uint8, "w+", shape=max(len(self), 1))
+        self._answers = make_mapped(self._folder / "answers", "u1", len(self))
         self._at = np.cumsum(self._cut.sizes) - self._cut.sizes
         start = 0
         for file in self._cut.files():

@@ -14,6 +14,7 @@ from storage.arrays import (
     MAPPED_LEAST_BYTES,
     find_in_sorted,
     interleave,
+    make_mapped,
     merge_sorted,
     open_array,
     open_bytes,
@@ -354,6 +355,21 @@ def test_what_the_machine_refuses_is_no_damage(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     assert refused.value.errno == errno.EMFILE
+
+
+def test_a_mapped_file_that_has_no_room_is_an_error_before_it_is_written(tmp_path):
+    """It would be a bus error, which ends the process without a word, when it is written."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, before[1]))
+        with pytest.raises(OSError) as refused:
+            make_mapped(tmp_path / "full", "<i8", 1 << 20)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert refused.value.errno == errno.EFBIG and refused.value.filename == str(tmp_path / "full")
+    mapped = make_mapped(tmp_path / "x", "<i8", 3)
+    mapped += 2
+    assert np.fromfile(tmp_path / "x", "<i8").tolist() == [2, 2, 2] and len(make_mapped(tmp_path / "none", "u1", 0)) == 1
 
 
 def test_other_columns_other_versions_and_damage(tmp_path):
