@@ -16,7 +16,8 @@ from storage.arrays import Keys, make_mapped
 from storage.cut_files import CutFile, CutFiles, Payload
 
 Answers = npt.NDArray[np.uint8]
-Decide = Callable[[Keys, Payload], Answers]  # of keys, rising, with their payloads; all questions about a key together
+# Of keys, rising, with their payloads: all questions about a key together, in the order in which they were asked.
+Decide = Callable[[Keys, Payload], Answers]
 
 
 class Questions:
@@ -40,7 +41,7 @@ class Questions:
             if file.rows <= self._at_once or not file.bits:
                 for keys, payload in file.load(file.rows):
                     assert payload is not None, "questions have a payload"
-                    order = np.argsort(keys)
+                    order = np.argsort(keys, kind="stable")
                     self._answers[start + order] = decide(keys[order], payload[order])
             else:
                 self._settle_large(file, start, decide)
