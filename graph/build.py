@@ -32,6 +32,7 @@ from graph.folder import (
     SORT,
     Graph,
     holding,
+    remove_version,
     version_folder,
     versions,
 )
@@ -45,7 +46,7 @@ from graph.sources import GRAPH_FORMAT, Sources, find_base, find_sources, verify
 from graph.tables import CycleTables
 from storage.arrays import make_mapped, open_array
 from storage.external_sort import ExternalSort
-from storage.publish import publishing, remove_tree, unpublish
+from storage.publish import publishing, remove_tree
 
 MIB = 1 << 20
 BASE_BYTES = 260 * MIB  # of the interpreter and its libraries, and of what these keep for later
@@ -88,8 +89,8 @@ def build(
         remove_scratch(root)
         newest = versions(root)[-1]
         for version in names.numbered(root):
-            if version != newest:  # a build that was killed may have left an unpublished one
-                unpublish(version_folder(root, version))
+            if version != newest:
+                remove_version(version_folder(root, version))
         return version_folder(root, newest), is_new
 
 

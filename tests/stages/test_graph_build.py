@@ -14,7 +14,7 @@ from contract.errors import BadInput
 from graph import build as graph_build
 from graph.build import Bounds, build
 from graph.filters import Filters
-from graph.folder import open_graph
+from graph.folder import open_graph, open_locked
 from storage.publish import verify
 from tests.graph_crawl import LinkCrawl, expect_graph, texts_of
 
@@ -74,6 +74,20 @@ def test_bytes_do_not_depend_on_memory_nor_on_what_was_built_before(tmp_path, mo
     assert other.manifest == later.manifest
     for name in later.manifest["files"]:
         assert (later.folder / name).read_bytes() == (other.folder / name).read_bytes()
+
+
+def test_a_build_keeps_the_version_that_a_command_reads(tmp_path):
+    crawl = LinkCrawl(tmp_path / "crawl")
+    crawl.add([(A, B)])
+    made(crawl)
+    read = open_locked(crawl.folder / "graph", is_verified=False)
+    crawl.add([(B, C)])
+    made(crawl)
+    assert texts_of(read.pages) == [A, B] and read.folder.exists()
+    del read
+    crawl.add([(C, D)])
+    made(crawl)
+    assert sorted(os.listdir(crawl.folder / "graph")) == ["00000002", "lock"]
 
 
 def test_targets_without_a_text_are_left_out_and_counted(tmp_path):

@@ -357,6 +357,20 @@ def test_what_the_machine_refuses_is_no_damage(tmp_path):
     assert refused.value.errno == errno.EMFILE
 
 
+def test_a_head_that_is_no_head_is_damage(tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(3))
+    content = (tmp_path / "x.npy").read_bytes()
+    for number in range(128):
+        for bit in range(8):
+            changed = bytearray(content)
+            changed[number] ^= 1 << bit
+            (tmp_path / "x.npy").write_bytes(changed)
+            try:
+                open_array(tmp_path / "x.npy", "<i8")
+            except Damaged as error:
+                assert error.path == tmp_path / "x.npy"
+
+
 def test_a_mapped_file_that_has_no_room_is_an_error_before_it_is_written(tmp_path):
     """It would be a bus error, which ends the process without a word, when it is written."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
