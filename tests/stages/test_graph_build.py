@@ -137,7 +137,9 @@ def test_filters(tmp_path):
         expect_graph(made(crawl, filters), urls, links, domain_of(crawl))
 
 
-@pytest.mark.parametrize("text", ["http://a.br", "", "x", "http://a.br/\n", "http://a.br/\x1b[2J", "http://ä.br/"])
+@pytest.mark.parametrize(
+    "text", ["http://a.br", "", "x", "http://a.br/\n", "http://a.br/\x1b[2J", "http://ä.br/", "http://[::1/"]
+)
 def test_texts_that_are_no_urls_are_refused(tmp_path, monkeypatch, text):
     crawl = LinkCrawl(tmp_path / "crawl")
     monkeypatch.setattr(LinkCrawl, "keyed", lambda self, urls: {"url": [*urls, text], "url_key": [*self.keys(urls), 7]})

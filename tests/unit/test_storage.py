@@ -383,7 +383,8 @@ def test_a_mapped_file_that_has_no_room_is_an_error_before_it_is_written(tmp_pat
     assert refused.value.errno == errno.EFBIG and refused.value.filename == str(tmp_path / "full")
     mapped = make_mapped(tmp_path / "x", "<i8", 3)
     mapped += 2
-    assert np.fromfile(tmp_path / "x", "<i8").tolist() == [2, 2, 2] and len(make_mapped(tmp_path / "none", "u1", 0)) == 1
+    assert np.fromfile(tmp_path / "x", "<i8").tolist() == [2, 2, 2]
+    assert len(make_mapped(tmp_path / "none", "u1", 0)) == 1
 
 
 def test_other_columns_other_versions_and_damage(tmp_path):
