@@ -20,6 +20,7 @@ from contract import names
 from contract.command import Parser
 from contract.errors import BadInput, Locked
 from contract.lines import say
+from contract.stage import expect_ours
 from graph.csr import Csr, open_csr
 from graph.levels import DOMAIN, open_first_pages
 from graph.text_store import TextStore
@@ -41,9 +42,18 @@ def versions(root: Path) -> list[int]:
     return [version for version in names.numbered(root) if is_published(version_folder(root, version))]
 
 
+def expect_folder(root: Path) -> None:
+    """Usage unless the folder is new, empty or of graphs: a build deletes folders that have numbers for names."""
+    ours = {SORT, RANKS, LOCK}
+    if (root / LOCK).exists():  # the first file of each folder of graphs
+        ours.update(version_folder(root, version).name for version in names.numbered(root))
+    expect_ours(root, ours)
+
+
 @contextmanager
 def holding(root: Path) -> Iterator[None]:
     """Keeps other builds out of the folder."""
+    expect_folder(root)
     make_folder(root)
     descriptor = os.open(root / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from contract.errors import BadInput
+from contract.crawl_folder import open_folder
+from contract.errors import BadInput, Usage
 from graph import build as graph_build
 from graph.build import Bounds, build
 from graph.filters import Filters
@@ -185,6 +186,16 @@ def test_the_command_builds_the_golden_crawl(tmp_path):
     assert nothing.returncode == 78 and "is no crawl folder" in nothing.stderr
     unknown = subprocess.run(command(GOLDEN, "--kinds", "a,b"), capture_output=True, text=True)
     assert unknown.returncode == 64 and "found 'b'" in unknown.stderr
+
+
+@pytest.mark.parametrize("place", [".", "log", "cycles", "R/0000", "R/0000/00000006"])
+def test_a_build_deletes_nothing_that_is_no_graph(tmp_path, place):
+    """Cycles and generations have numbers for names, as versions of a graph do."""
+    crawl = Path(shutil.copytree(GOLDEN, tmp_path / "crawl"))
+    before = sorted(crawl.rglob("*"))
+    with pytest.raises(Usage, match="name (an empty|another)"):
+        build(open_folder(crawl), crawl / place, Filters(), 1024, False, lambda *_: None)
+    assert sorted(crawl.rglob("*")) == before
 
 
 @pytest.mark.long
