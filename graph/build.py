@@ -32,6 +32,7 @@ from graph.folder import (
     SORT,
     Graph,
     holding,
+    remove_version,
     version_folder,
     versions,
 )
@@ -44,9 +45,9 @@ from graph.sorted_urls import URL_BYTES
 from graph.sources import GRAPH_FORMAT, Sources, find_base, find_sources, verify_sources
 from graph.tables import CycleTables
 from storage.ahead import Behind
-from storage.arrays import open_array
+from storage.arrays import make_mapped, open_array
 from storage.external_sort import ExternalSort
-from storage.publish import publishing, remove_tree, unpublish
+from storage.publish import publishing, remove_tree
 
 MIB = 1 << 20
 BASE_BYTES = 260 * MIB  # of the interpreter and its libraries, and of what these keep for later
@@ -89,8 +90,8 @@ def build(
         remove_scratch(root)
         newest = versions(root)[-1]
         for version in names.numbered(root):
-            if version != newest:  # a build that was killed may have left an unpublished one
-                unpublish(version_folder(root, version))
+            if version != newest:
+                remove_version(version_folder(root, version))
         return version_folder(root, newest), is_new
 
 
@@ -213,7 +214,7 @@ class Work:
 
     def _newest_visits(self, tables: list[CycleTables], pages: int) -> Iterator[Visits]:
         """For each cycle those visits after which there is none of the same page."""
-        newest = np.memmap(self._scratch / "newest", "<i8", "w+", shape=max(pages, 1))
+        newest = make_mapped(self._scratch / "newest", "<i8", pages)
         for is_second in (False, True):
             for visits in self._visits(tables):
                 number = self._keys.find(visits.key)

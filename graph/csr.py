@@ -108,8 +108,9 @@ class Csr:
         """Ranges [start, stop) of rows that have at most so many edges together, but at least one row."""
         start = 0
         while start < len(self):
-            limit = int(self.offsets[start]) + edges_at_once
-            stop = max(int(np.searchsorted(self.offsets, limit, "right")) - 1, start + 1)
+            limit = min(int(self.offsets[start]) + edges_at_once, self.edges)
+            found = np.searchsorted(self.offsets, self.offsets.dtype.type(limit), "right")  # another type copies all
+            stop = max(int(found) - 1, start + 1)
             stop = min(stop, start + edges_at_once, len(self))
             yield start, stop
             start = stop

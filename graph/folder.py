@@ -11,21 +11,22 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from contract import names
 from contract.command import Parser
 from contract.errors import BadInput, Locked
 from contract.lines import say
+from contract.stage import expect_ours
 from graph.csr import Csr, open_csr
 from graph.levels import DOMAIN, open_first_pages
 from graph.text_store import TextStore
 from storage.arrays import Array, open_array
 from storage.errors import Damaged
-from storage.publish import is_published, make_folder, read_manifest, verify
+from storage.publish import is_published, make_folder, read_manifest, unpublish, verify
 
 SORT, RANKS, LOCK = "sort", "ranks", "lock"
 FORWARD, BACKWARD = "links", "backlinks"
@@ -41,9 +42,18 @@ def versions(root: Path) -> list[int]:
     return [version for version in names.numbered(root) if is_published(version_folder(root, version))]
 
 
+def expect_folder(root: Path) -> None:
+    """Usage unless the folder is new, empty or of graphs: a build deletes folders that have numbers for names."""
+    ours = {SORT, RANKS, LOCK}
+    if (root / LOCK).exists():  # the first file of each folder of graphs
+        ours.update(version_folder(root, version).name for version in names.numbered(root))
+    expect_ours(root, ours)
+
+
 @contextmanager
 def holding(root: Path) -> Iterator[None]:
     """Keeps other builds out of the folder."""
+    expect_folder(root)
     make_folder(root)
     descriptor = os.open(root / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
@@ -87,6 +97,7 @@ class Level:
 class Graph:
     folder: Path
     manifest: dict[str, Any]
+    lock: BinaryIO | None = field(default=None, repr=False)  # of who reads it; open as long as the graph is in use
 
     def level(self, name: str) -> Level:
         about = self.manifest["levels"][name]
@@ -120,7 +131,10 @@ def open_graph(root: Path, is_verified: bool = False) -> Graph:
     found = versions(root)
     if not found:
         raise BadInput(f"{root}: expected a graph, found none: make it with bin/graph build")
-    folder = version_folder(root, found[-1])
+    return open_version(version_folder(root, found[-1]), is_verified)
+
+
+def open_version(folder: Path, is_verified: bool) -> Graph:
     manifest = read_manifest(folder)
     if not isinstance(manifest.get("levels"), dict):
         raise Damaged(folder / names.MANIFEST, "expected the levels of a graph, found none")
@@ -128,6 +142,40 @@ def open_graph(root: Path, is_verified: bool = False) -> Graph:
         for name, about in manifest["files"].items():
             verify(folder / name, about)
     return Graph(folder, manifest)
+
+
+def open_locked(root: Path, is_verified: bool) -> Graph:
+    """As open_graph, of a version that builds keep as long as the Graph is in use."""
+    while found := versions(root):
+        folder = version_folder(root, found[-1])
+        try:
+            lock = open(folder / names.MANIFEST, "rb")
+        except FileNotFoundError:  # a build has just replaced it
+            continue
+        if try_lock(lock, fcntl.LOCK_SH) and is_published(folder):
+            return replace(open_version(folder, is_verified), lock=lock)
+        lock.close()
+    return open_graph(root)  # which says that there is none
+
+
+def remove_version(folder: Path) -> None:
+    """Deletes a version, unless a command reads it: then the next build does."""
+    try:
+        lock = open(folder / names.MANIFEST, "rb")
+    except OSError:  # a build that was killed has left it without a manifest: nobody reads it
+        unpublish(folder)
+        return
+    with lock:
+        if try_lock(lock, fcntl.LOCK_EX):
+            unpublish(folder)
+
+
+def try_lock(file: BinaryIO, kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def add_graph_option(parser: Parser) -> None:
@@ -142,7 +190,7 @@ def choose_graph(arguments: Namespace, is_verified: bool = False) -> Graph:
     root = arguments.graph or arguments.crawl / names.GRAPH
     if not versions(root):
         raise BadInput(f"{root}: expected a graph, found none: make it with bin/graph build --crawl {arguments.crawl}")
-    graph = open_graph(root, is_verified)
+    graph = open_locked(root, is_verified)
     if graph.is_partial:
         left_out = f"PARTIAL: the graph was built without cycle {', '.join(graph.manifest['missing'])}"
         if not arguments.allow_partial:

@@ -6,6 +6,7 @@ that its URLs share, with the slash; servers have the order of their pages, doma
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +18,13 @@ from contract.url import Keys as CrawlKeys
 from contract.url import host_of
 from graph.csr import bits_of, cut_pairs, join_pairs, number_type
 from graph.text_store import TextStoreWriter
-from storage.arrays import Array, Rows, open_array
+from storage.arrays import Array, Rows, bound, open_array
 from storage.columns import PlainWriter
 from storage.external_sort import ExternalSort
 from storage.text_segments import LINES, data_of
 
 FIRST_PAGE, DOMAIN, DOMAIN_KEY = "first_page.npy", "domain.npy", "domain_key.npy"
-(_SLASH,) = b"/"
+_SLASH, _BRACKET = b"/["
 _FIRST_VISIBLE, _LAST_VISIBLE = b"!~"
 NodeOf = Callable[[Array], Array]
 
@@ -93,7 +94,22 @@ def starts_of_servers(urls: pa.LargeBinaryArray) -> tuple[Rows, Rows]:
     is_first = np.ones(len(urls), bool)
     is_first[same] = False
     rows = np.flatnonzero(is_first)
+    expect_hosts(urls, rows, lengths[rows])
     return rows, lengths[rows]
+
+
+def expect_hosts(urls: pa.LargeBinaryArray, rows: Rows, lengths: Rows) -> None:
+    """BadInput where a host begins as an IPv6 address and does not end as one; `lengths`: of the servers' texts."""
+    offsets, data = data_of(urls)
+    if _BRACKET not in data[offsets[0] : offsets[-1]]:
+        return
+    for url, length in zip(urls.take(pa.array(rows)).to_pylist(), lengths.tolist()):
+        if b"//[" in url[:length] and b"]" not in url[:length]:
+            refuse(url)
+
+
+def refuse(text: bytes) -> NoReturn:
+    raise BadInput(f"expected canonical URLs in the tables of the crawl, found {text[:200]!r}: run bin/check")
 
 
 def expect_urls(urls: pa.LargeBinaryArray, has_server: npt.NDArray[np.bool_]) -> None:
@@ -105,8 +121,7 @@ def expect_urls(urls: pa.LargeBinaryArray, has_server: npt.NDArray[np.bool_]) ->
         strange = np.flatnonzero((used < _FIRST_VISIBLE) | (used > _LAST_VISIBLE)) + offsets[0]
         is_bad[np.searchsorted(offsets, strange, "right") - 1] = True
     if is_bad.any():
-        found = urls[int(np.flatnonzero(is_bad)[0])].as_py()[:200]
-        raise BadInput(f"expected canonical URLs in the tables of the crawl, found {found!r}: run bin/check")
+        refuse(urls[int(np.flatnonzero(is_bad)[0])].as_py())
 
 
 class ServerOf:
@@ -122,7 +137,7 @@ class ServerOf:
     def __call__(self, pages: Array) -> Array:
         if self._table is not None:
             return self._table[pages]
-        return np.searchsorted(self._first_page, pages, "right") - 1
+        return np.searchsorted(self._first_page, pages.astype(np.int64), "right") - 1  # i8 and u8 are compared as f8
 
 
 class Folded:
@@ -147,7 +162,7 @@ class Folded:
 
 
 def count_pairs(pairs: Array, weights: Array | None) -> tuple[Array, npt.NDArray[np.uint32]]:
-    """Each pair once, rising, with the sum of its weights; without weights each counts one."""
+    """Each pair once, rising, with the sum of its weights, at most what u32 holds; without weights each counts one."""
     if weights is None:
         pairs.sort()
         starts = np.flatnonzero(np.append(True, pairs[1:] != pairs[:-1]))
@@ -155,7 +170,7 @@ def count_pairs(pairs: Array, weights: Array | None) -> tuple[Array, npt.NDArray
     order = np.argsort(pairs, kind="stable")
     pairs, weights = pairs[order], weights[order].astype(np.uint64)
     starts = np.flatnonzero(np.append(True, pairs[1:] != pairs[:-1]))
-    return pairs[starts], np.add.reduceat(weights, starts).astype(np.uint32)
+    return pairs[starts], bound(np.add.reduceat(weights, starts), "<u4")
 
 
 def open_first_pages(folder: Path) -> Array:

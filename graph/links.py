@@ -102,9 +102,8 @@ def read_answered(tables: CycleTables) -> Keys:
 def write_unknown(folder: Path, unknown: ExternalSort) -> None:
     """Writes the links without a target, sorted by its key, then by the page."""
     writers = [PlainWriter(folder / name, dtype) for name, dtype in UNKNOWN_TARGETS.items()]
-    for piece in unknown.read():  # equal keys are in one piece
-        order = np.lexsort((piece.payload, piece.numbers))
+    for piece in unknown.read_ordered():  # of a popular target there are many
         for writer, values in zip(writers, (piece.numbers, piece.payload)):
-            writer.append(values[order])
+            writer.append(values)
     for writer in writers:
         writer.close()

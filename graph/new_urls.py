@@ -23,12 +23,13 @@ from graph.page_keys import KEY_BITS, NO_PAGE
 from graph.sorted_urls import Urls, join, merge_runs, sort_urls, texts_of, write_run
 from graph.tables import CycleTables
 from storage.ahead import ahead
-from storage.arrays import Array, Keys, starts_of_runs
+from storage.arrays import Array, Keys, Rows, starts_of_runs
 from storage.cut_files import Payload
 from storage.questions import Answers, Questions
 from storage.tables import column
 
 TAKEN = 128  # a bit of an answer beside the flags: this row's text is taken
+FLAGS = np.uint32((1 << FLAG_BITS) - 1)  # of a payload
 MARK_BITS = 32 - FLAG_BITS  # of a payload: the top bits of the domain key; 0: not known
 READ_ROWS = 1 << 19
 TABLES = (names.COLLECTED, names.EXTRACTED, names.TARGETS)
@@ -78,14 +79,15 @@ class NewUrls:
     def _decide(self, keys: Keys, payload: Payload) -> Answers:
         starts = starts_of_runs(keys)
         distinct = keys[starts]
-        flags = np.bitwise_or.reduceat(payload & np.uint32((1 << FLAG_BITS) - 1), starts)
+        flags = np.bitwise_or.reduceat(payload & FLAGS, starts)
         marks = payload >> np.uint32(FLAG_BITS)
         known = self._base.find(distinct)
         in_base = known != NO_PAGE
+        least, most = extremes_of_runs(marks, starts)
         if in_base.any():
-            largest = np.maximum.reduceat(marks, starts)[in_base]
             self._base.note_answered(known[in_base], flags[in_base] & ANSWERED > 0)
-            self._base.expect_domains(known[in_base], largest, MARK_BITS)
+            for of_domains in (least, most):
+                self._base.expect_domains(known[in_base], of_domains[in_base], MARK_BITS)
         is_new = ~in_base
         kept = self._filters.are_pages(flags)
         if kept is not None:
@@ -95,24 +97,30 @@ class NewUrls:
             self.seeds.append(distinct[is_seed & is_new])
             is_new &= ~is_seed
         answers = np.zeros(len(keys), np.uint8)
-        rows = starts[is_new]
+        of_rows = payload & FLAGS
+        passing = self._passing(of_rows)  # one row has all that the filters want of a URL, if all rows together do
+        rows = passing[np.searchsorted(passing, starts[is_new])]
         answers[rows] = flags[is_new].astype(np.uint8) | TAKEN
-        self._take_shared(keys, marks, starts, is_new, answers)
+        self._take_shared(np.flatnonzero(is_new & (least < most)), of_rows, marks, starts, answers)
         return answers
 
-    def _take_shared(self, keys: Keys, marks: Array, starts: Array, is_new: Array, answers: Answers) -> None:
-        """Where URLs of several domains share a key, each of them gets its answer."""
-        most = np.maximum.reduceat(marks, starts)
-        least = np.minimum.reduceat(np.where(marks == 0, np.uint32(0xFFFFFFFF), marks), starts)
-        ends = np.append(starts[1:], len(keys))
-        for run in np.flatnonzero(is_new & (least < most)).tolist():
+    def _passing(self, flags: Array) -> Array:
+        """Which rows, with these flags, the filters take."""
+        kept = self._filters.are_pages(flags)
+        return np.arange(len(flags)) if kept is None else np.flatnonzero(kept)
+
+    def _take_shared(self, runs: Rows, flags: Array, marks: Array, starts: Rows, answers: Answers) -> None:
+        """In these runs URLs of several domains share a key: each of them gets its answer, by its own rows."""
+        ends = np.append(starts[1:], len(marks))
+        for run in runs.tolist():
             if not self._base.is_empty:
                 raise SharedWithBase
             rows = np.arange(starts[run], ends[run])
-            answer = answers[starts[run]]
             answers[rows] = 0
             for mark in np.unique(marks[rows][marks[rows] > 0]).tolist():
-                answers[rows[np.flatnonzero(marks[rows] == mark)[0]]] = answer
+                its_rows = rows[marks[rows] == mark]
+                for row in its_rows[self._passing(flags[its_rows])[:1]]:
+                    answers[row] = np.bitwise_or.reduce(flags[its_rows]) | TAKEN
 
     def _read_texts(self) -> Iterator[Urls]:
         """The texts that are taken, some at a time, in any order."""
@@ -131,6 +139,12 @@ class NewUrls:
                     pending = []
         if pending:
             yield join(pending)
+
+
+def extremes_of_runs(marks: Array, starts: Rows) -> tuple[Array, Array]:
+    """The least and the largest mark of each run among those that are known; 0 where none is."""
+    one = np.uint32(1)
+    return np.minimum.reduceat(marks - one, starts) + one, np.maximum.reduceat(marks, starts)  # 0 - 1 is the largest
 
 
 def count_rows(tables: CycleTables) -> int:

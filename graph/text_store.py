@@ -98,7 +98,7 @@ class TextStore:
 
     def find(self, text: str) -> int | None:
         """The number of a text."""
-        wanted, frame = text.encode(), 0
+        wanted, frame = text.encode(errors="surrogateescape"), 0  # an argument may hold any byte
         lines: list[bytes] = []
         for level in reversed(self._levels):
             if not level.frames:

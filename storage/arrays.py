@@ -3,7 +3,9 @@
 sortednp works on columns that are sorted already, where numpy would sort again (figures: decision 9).
 """
 
+import os
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -11,12 +13,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import sortednp
 
-from storage.errors import Damaged
+from storage.errors import Damaged, naming
 
 Array = npt.NDArray[Any]
 Keys = npt.NDArray[np.uint64]
 Rows = npt.NDArray[np.int64]
 MAPPED_LEAST_BYTES = 1 << 20
+NO_HEAD = (SyntaxError, TokenError)  # numpy reads the head of a file as Python
 SORTED_AT_ONCE = 1 << 20  # keys whose order is found together: they and their order fit into a processor's cache
 
 
@@ -24,7 +27,7 @@ def open_array(path: Path, dtype: str | np.dtype[Any]) -> Array:
     """The column, read-only, by mmap; Damaged where it is no one-dimensional .npy file of that dtype."""
     try:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError:
+    except (ValueError, *NO_HEAD):
         array = read_small_array(path)
     except (OSError, EOFError) as error:
         raise Damaged(path, f"expected an .npy file, found {error}") from None
@@ -37,9 +40,17 @@ def read_small_array(path: Path) -> Array:
     """The column, read whole. mmap refuses a column of no rows, and a truncated file, which fails here too."""
     try:
         array: Array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
+    except (ValueError, EOFError, OSError, *NO_HEAD) as error:
         raise Damaged(path, f"expected an .npy file, found {error}") from None
     return array
+
+
+def make_mapped(path: Path, dtype: str, rows: int) -> Array:
+    """A new file of zeros, to write by mmap. Its blocks are allocated now: else a full disk is a bus error later."""
+    array_bytes = max(rows, 1) * np.dtype(dtype).itemsize  # mmap refuses a file without a byte
+    with naming(path), open(path, "xb") as file:
+        os.posix_fallocate(file.fileno(), 0, array_bytes)
+    return np.memmap(path, dtype, "r+")
 
 
 def open_bytes(path: Path) -> memoryview:

@@ -248,7 +248,8 @@ def publishing(folder: Path, *, resume: bool = False, again: bool = False) -> It
 def unpublish(folder: Path) -> None:
     """Removes a published folder: the manifest first, so that no moment shows a manifest without its files."""
     if folder.is_dir() and not folder.is_symlink():
-        (folder / MANIFEST).unlink(missing_ok=True)
+        if os.path.lexists(folder / MANIFEST):
+            remove_tree(folder / MANIFEST)  # damage may have made a folder of it
         sync_folder(folder)  # also where the manifest was gone: a power cut must not bring it back without its files
     if os.path.lexists(folder):
         remove_tree(folder)

@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from storage.arrays import Keys
+from storage.arrays import Keys, make_mapped
 from storage.cut_files import CutFile, CutFiles, Payload
 
 Answers = npt.NDArray[np.uint8]
-Decide = Callable[[Keys, Payload], Answers]  # of keys, rising, with their payloads; all questions about a key together
+# Of keys, rising, with their payloads: all questions about a key together, in the order in which they were asked.
+Decide = Callable[[Keys, Payload], Answers]
 
 
 class Questions:
@@ -33,14 +34,14 @@ class Questions:
 
     def settle(self, decide: Decide) -> None:
         """Has all questions answered, file by file; keys rise from call to call."""
-        self._answers = np.memmap(self._folder / "answers", np.uint8, "w+", shape=max(len(self), 1))
+        self._answers = make_mapped(self._folder / "answers", "u1", len(self))
         self._at = np.cumsum(self._cut.sizes) - self._cut.sizes
         start = 0
         for file in self._cut.files():
             if file.rows <= self._at_once or not file.bits:
                 for keys, payload in file.load(file.rows):
                     assert payload is not None, "questions have a payload"
-                    order = np.argsort(keys)
+                    order = np.argsort(keys, kind="stable")
                     self._answers[start + order] = decide(keys[order], payload[order])
             else:
                 self._settle_large(file, start, decide)

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from contract.errors import BadInput
+from contract.crawl_folder import open_folder
+from contract.errors import BadInput, Usage
 from graph import build as graph_build
 from graph.build import Bounds, build
 from graph.filters import Filters
-from graph.folder import open_graph
+from graph.folder import open_graph, open_locked
 from storage.publish import verify
 from tests.graph_crawl import LinkCrawl, expect_graph, texts_of
 
@@ -76,6 +77,20 @@ def test_bytes_do_not_depend_on_memory_nor_on_what_was_built_before(tmp_path, mo
         assert (later.folder / name).read_bytes() == (other.folder / name).read_bytes()
 
 
+def test_a_build_keeps_the_version_that_a_command_reads(tmp_path):
+    crawl = LinkCrawl(tmp_path / "crawl")
+    crawl.add([(A, B)])
+    made(crawl)
+    read = open_locked(crawl.folder / "graph", is_verified=False)
+    crawl.add([(B, C)])
+    made(crawl)
+    assert texts_of(read.pages) == [A, B] and read.folder.exists()
+    del read
+    crawl.add([(C, D)])
+    made(crawl)
+    assert sorted(os.listdir(crawl.folder / "graph")) == ["00000002", "lock"]
+
+
 def test_targets_without_a_text_are_left_out_and_counted(tmp_path):
     crawl = LinkCrawl(tmp_path / "crawl")
     crawl.add([(A, B), (A, C)], unknown=[C])
@@ -123,7 +138,9 @@ def test_filters(tmp_path):
         expect_graph(made(crawl, filters), urls, links, domain_of(crawl))
 
 
-@pytest.mark.parametrize("text", ["http://a.br", "", "x", "http://a.br/\n", "http://a.br/\x1b[2J", "http://ä.br/"])
+@pytest.mark.parametrize(
+    "text", ["http://a.br", "", "x", "http://a.br/\n", "http://a.br/\x1b[2J", "http://ä.br/", "http://[::1/"]
+)
 def test_texts_that_are_no_urls_are_refused(tmp_path, monkeypatch, text):
     crawl = LinkCrawl(tmp_path / "crawl")
     monkeypatch.setattr(LinkCrawl, "keyed", lambda self, urls: {"url": [*urls, text], "url_key": [*self.keys(urls), 7]})
@@ -169,6 +186,16 @@ def test_the_command_builds_the_golden_crawl(tmp_path):
     assert nothing.returncode == 78 and "is no crawl folder" in nothing.stderr
     unknown = subprocess.run(command(GOLDEN, "--kinds", "a,b"), capture_output=True, text=True)
     assert unknown.returncode == 64 and "found 'b'" in unknown.stderr
+
+
+@pytest.mark.parametrize("place", [".", "log", "cycles", "R/0000", "R/0000/00000006"])
+def test_a_build_deletes_nothing_that_is_no_graph(tmp_path, place):
+    """Cycles and generations have numbers for names, as versions of a graph do."""
+    crawl = Path(shutil.copytree(GOLDEN, tmp_path / "crawl"))
+    before = sorted(crawl.rglob("*"))
+    with pytest.raises(Usage, match="name (an empty|another)"):
+        build(open_folder(crawl), crawl / place, Filters(), 1024, False, lambda *_: None)
+    assert sorted(crawl.rglob("*")) == before
 
 
 @pytest.mark.long

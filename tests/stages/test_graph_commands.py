@@ -77,7 +77,7 @@ def test_a_node_is_looked_up_by_name_and_by_number(crawl, graph, capsys, level):
             assert found[way] == len(others)
     look([str(number), "--crawl", str(crawl.folder), "--level", level, "--most", "1"])
     assert f"{level[:-1]} {number:,} of {about.nodes:,}" in capsys.readouterr().out
-    for name in ("http://none.br/", str(about.nodes), "9" * 5000):
+    for name in ("http://none.br/", str(about.nodes), "9" * 5000, "\udcff"):
         with pytest.raises(BadInput, match="is none of the|expected a number below"):
             look([name, "--crawl", str(crawl.folder), "--level", level])
 

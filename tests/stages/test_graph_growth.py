@@ -107,6 +107,29 @@ def test_a_new_url_whose_key_is_taken_makes_the_whole_graph_anew(tmp_path, grown
     expect_same(crawl, Filters(), "whole")
 
 
+@pytest.mark.parametrize("first", [B, D])
+def test_a_key_is_taken_although_the_url_that_has_it_comes_again(tmp_path, grown_from, first):
+    """Whichever of the two domains has the larger key."""
+    crawl = LinkCrawl(tmp_path / "crawl")
+    crawl.forged = {D: crawl.key(B)}
+    crawl.add([(A, first)])
+    made(crawl)
+    crawl.add([(A, B), (A, D)])
+    assert made(crawl).manifest["keys_shared"] == 1 and grown_from == [False, True, False]
+
+
+@pytest.mark.parametrize("filters", [Filters(collected=True), Filters(in_scope=True)])
+def test_of_two_urls_with_one_key_each_is_judged_by_its_own_rows(tmp_path, filters):
+    """B is known of a link alone, D was answered."""
+    crawl = LinkCrawl(tmp_path / "crawl")
+    crawl.forged = {D: crawl.key(B)}
+    crawl.add([(A, B)], unknown=[B] if filters.in_scope else [], targets=[B] if filters.in_scope else None)
+    made(crawl, filters)
+    crawl.add([(D, A)])
+    expect_graph(made(crawl, filters), {A, D}, {(A, D), (D, A)}, domain_of(crawl))
+    expect_same(crawl, filters, "whole")
+
+
 def test_a_cycle_that_was_left_out_is_added_when_it_is_mended(tmp_path, grown_from):
     crawl = LinkCrawl(tmp_path / "crawl")
     crawl.add([(A, B)])

@@ -62,3 +62,20 @@ def test_unjoined_pieces_hold_all_and_stay_within_memory(tmp_path):
     assert sorted(int(row) for piece in pieces for row in piece.payload) == list(range(96))
     assert all((np.diff(piece.numbers.astype(np.float64)) >= 0).all() for piece in pieces)
     assert not list(tmp_path.iterdir())
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    rows=st.lists(st.tuples(st.sampled_from([0, 5, 7 << 50, (1 << 64) - 1]), st.integers(0, 1 << 31)), max_size=90),
+    at_once=st.integers(1, 20),
+)
+def test_equal_numbers_are_ordered_by_what_they_carry_within_memory(tmp_path_factory, rows, at_once):
+    folder = tmp_path_factory.mktemp("sort")
+    sort = ExternalSort(folder / "sort", 64, 40, at_once, has_payload=True)
+    for number, payload in rows:
+        sort.add(np.array([number], np.uint64), np.array([payload], np.uint32))
+    pieces = list(sort.read_ordered())
+    assert [pair for piece in pieces for pair in zip(piece.numbers.tolist(), piece.payload.tolist())] == sorted(rows)
+    most = max((rows.count(row) for row in rows), default=0)  # only what is wholly equal stays together
+    assert all(len(piece.numbers) <= max(at_once, most) for piece in pieces)
+    assert not list(folder.iterdir())

@@ -68,6 +68,12 @@ def test_unpublishing_removes_all(tmp_path):
     assert not folder.exists()
 
 
+def test_a_folder_whose_manifest_became_a_folder_is_unpublished(tmp_path):
+    (tmp_path / "out" / MANIFEST).mkdir(parents=True)
+    unpublish(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     "change, words",
     [
