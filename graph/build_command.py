@@ -32,7 +32,7 @@ from contract.lines import say
 from contract.units import count
 from graph.build import build
 from graph.filters import Filters
-from graph.folder import LEVELS, Graph, open_graph
+from graph.folder import LEVELS, Graph, expect_graph_folder, open_graph
 from graph.reporting import make_report
 
 MEMORY_LEAST_MIB = 320
@@ -58,6 +58,7 @@ def main(words: list[str]) -> None:
         seeds_are_sources=scope.seeds_are_link_sources,
     )
     root = arguments.out or crawl.path / names.GRAPH
+    expect_graph_folder(root)
     report = make_report("graph build")
     folder, is_new = build(crawl, root, filters, arguments.memory_mib, arguments.allow_partial, report)
     for line in describe(open_graph(root, is_verified=True), folder, is_new):

@@ -18,7 +18,8 @@ from typing import Any
 
 from contract import names
 from contract.command import Parser
-from contract.errors import BadInput, Locked
+from contract.crawl_folder import expect_outside, open_folder
+from contract.errors import BadInput, Locked, Usage
 from contract.lines import say
 from graph.csr import Csr, open_csr
 from graph.levels import DOMAIN, open_first_pages
@@ -39,6 +40,23 @@ def version_folder(root: Path, version: int) -> Path:
 def versions(root: Path) -> list[int]:
     """The published versions, rising."""
     return [version for version in names.numbered(root) if is_published(version_folder(root, version))]
+
+
+def expect_no_file_of_a_crawl(target: Path) -> None:
+    """Usage where a new file or folder would lie among the files of a crawl; those of its graph are none of them."""
+    path = target.resolve()
+    if (path / names.CRAWL_FILE).exists():
+        raise Usage(f"{target} is a crawl folder: name a folder outside of it")
+    in_graph = (one.name == names.GRAPH and (one.parent / names.CRAWL_FILE).exists() for one in (path, *path.parents))
+    if not any(in_graph):
+        expect_outside(target)
+
+
+def expect_graph_folder(root: Path) -> None:
+    """Usage where a build must not work: it deletes every numbered folder but the newest version."""
+    expect_no_file_of_a_crawl(root)
+    if names.numbered(root) and not (root / LOCK).exists():
+        raise Usage(f"{root} holds numbered folders that are no graphs: name an empty or a new folder")
 
 
 @contextmanager
@@ -141,7 +159,12 @@ def choose_graph(arguments: Namespace, is_verified: bool = False) -> Graph:
     """The graph of --graph or --crawl; BadInput where it is partial and that is not allowed."""
     root = arguments.graph or arguments.crawl / names.GRAPH
     if not versions(root):
-        raise BadInput(f"{root}: expected a graph, found none: make it with bin/graph build --crawl {arguments.crawl}")
+        if arguments.graph is None:
+            open_folder(arguments.crawl)  # the error is about the crawl where there is none
+        out = "" if arguments.graph is None else f" --out {root}"
+        raise BadInput(
+            f"{root}: expected a graph, found none: make it with bin/graph build --crawl {arguments.crawl}{out}"
+        )
     graph = open_graph(root, is_verified)
     if graph.is_partial:
         left_out = f"PARTIAL: the graph was built without cycle {', '.join(graph.manifest['missing'])}"
