@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from contract.crawl_folder import expect_outside
 from contract.errors import Usage
 from examine.link_sources import KEY, is_any
 from storage.unsynced_files import is_other_thing, replace_file
@@ -31,11 +32,12 @@ def write_metrics(path: Path, status: dict) -> None:
 
 
 def expect_target(path: Path) -> None:
-    """Usage where the folder is missing, or the name belongs to a folder, a device, a pipe or a link."""
+    """Usage where the folder is missing or in a crawl, or the name is that of a folder, a device, a pipe or a link."""
     if not path.parent.is_dir():
         raise Usage(f"--prometheus {path}: expected a folder that exists, found none at {path.parent}")
     if is_other_thing(path):
         raise Usage(f"--prometheus {path}: expected a regular file or a new name, found something else; it stays")
+    expect_outside(path)
 
 
 def encode_metrics(status: dict) -> str:

@@ -28,6 +28,7 @@ def main() -> int | None:
         code: int | None = task.main(sys.argv[2:])
         return code
     parser = make_parser(NAME, __doc__)
+    parser.usage = "bin/graph TASK [--crawl DIR] ..."
     parser.add_argument("task", choices=TASKS, metavar="TASK", help=f"what to do: {', '.join(TASKS)}")
     task = parser.parse_args().task
     raise Usage(f"the task comes first: bin/graph {task} ...")

@@ -14,6 +14,7 @@ from contract.command import make_parser
 from contract.errors import BadInput
 from contract.lines import say
 from contract.stage import expect_ours
+from graph.folder import expect_no_file_of_a_crawl
 from graph.padova import FILES, MINI, RAW, URLS, mini_to_raw, raw_to_mini
 from storage.publish import publishing
 
@@ -29,6 +30,7 @@ def main(words: list[str]) -> None:
     has_raw, has_mini = ((source / name).is_file() for name in (RAW, MINI))
     if has_raw == has_mini or not (source / URLS).is_file():
         raise BadInput(f"{source}: expected {URLS} and either {RAW} or {MINI}, found others")
+    expect_no_file_of_a_crawl(folder)
     expect_ours(folder, FILES)
     with publishing(folder):
         (raw_to_mini if has_raw else mini_to_raw)(source, folder)

@@ -24,7 +24,7 @@ from contract.command import make_parser
 from contract.lines import say
 from contract.stage import expect_ours
 from graph.bvgraph import FILES as WEBGRAPH_FILES
-from graph.folder import LEVELS, PAGES, add_graph_option, choose_graph
+from graph.folder import LEVELS, PAGES, add_graph_option, choose_graph, expect_no_file_of_a_crawl
 from graph.formats import FILES, FORMATS, check_format
 from graph.padova import FILES as PADOVA_FILES
 from storage.publish import publishing
@@ -34,10 +34,13 @@ def main(words: list[str]) -> None:
     parser = make_parser("graph export", __doc__)
     parser.add_argument("--format", choices=FORMATS, required=True, metavar="FORMAT", help=", ".join(FORMATS))
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the files are written")
-    parser.add_argument("--level", choices=LEVELS, default=PAGES, metavar="LEVEL", help="pages, servers or domains")
+    parser.add_argument(
+        "--level", choices=LEVELS, default=PAGES, metavar="LEVEL", help="pages (default), servers or domains"
+    )
     add_graph_option(parser)
     arguments = parser.parse_args(words)
     check_format(arguments.format, arguments.level)
+    expect_no_file_of_a_crawl(arguments.out)
     graph = choose_graph(arguments)
     level = graph.level(arguments.level)
     expect_ours(arguments.out, (*FILES, *WEBGRAPH_FILES, *PADOVA_FILES))

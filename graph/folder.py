@@ -18,7 +18,8 @@ from typing import Any, BinaryIO
 
 from contract import names
 from contract.command import Parser
-from contract.errors import BadInput, Locked
+from contract.crawl_folder import expect_outside, open_folder
+from contract.errors import BadInput, Locked, Usage
 from contract.lines import say
 from contract.stage import expect_ours
 from graph.csr import Csr, open_csr
@@ -42,8 +43,19 @@ def versions(root: Path) -> list[int]:
     return [version for version in names.numbered(root) if is_published(version_folder(root, version))]
 
 
-def expect_folder(root: Path) -> None:
+def expect_no_file_of_a_crawl(target: Path) -> None:
+    """Usage where a new file or folder would lie among the files of a crawl; those of its graph are none of them."""
+    path = target.resolve()
+    if (path / names.CRAWL_FILE).exists():
+        raise Usage(f"{target} is a crawl folder: name a folder outside of it")
+    in_graph = (one.name == names.GRAPH and (one.parent / names.CRAWL_FILE).exists() for one in (path, *path.parents))
+    if not any(in_graph):
+        expect_outside(target)
+
+
+def expect_graph_folder(root: Path) -> None:
     """Usage unless the folder is new, empty or of graphs: a build deletes folders that have numbers for names."""
+    expect_no_file_of_a_crawl(root)
     ours = {SORT, RANKS, LOCK}
     if (root / LOCK).exists():  # the first file of each folder of graphs
         ours.update(version_folder(root, version).name for version in names.numbered(root))
@@ -53,7 +65,7 @@ def expect_folder(root: Path) -> None:
 @contextmanager
 def holding(root: Path) -> Iterator[None]:
     """Keeps other builds out of the folder."""
-    expect_folder(root)
+    expect_graph_folder(root)
     make_folder(root)
     descriptor = os.open(root / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
@@ -189,7 +201,12 @@ def choose_graph(arguments: Namespace, is_verified: bool = False) -> Graph:
     """The graph of --graph or --crawl; BadInput where it is partial and that is not allowed."""
     root = arguments.graph or arguments.crawl / names.GRAPH
     if not versions(root):
-        raise BadInput(f"{root}: expected a graph, found none: make it with bin/graph build --crawl {arguments.crawl}")
+        if arguments.graph is None:
+            open_folder(arguments.crawl)  # the error is about the crawl where there is none
+        out = "" if arguments.graph is None else f" --out {root}"
+        raise BadInput(
+            f"{root}: expected a graph, found none: make it with bin/graph build --crawl {arguments.crawl}{out}"
+        )
     graph = open_locked(root, is_verified)
     if graph.is_partial:
         left_out = f"PARTIAL: the graph was built without cycle {', '.join(graph.manifest['missing'])}"

@@ -3,8 +3,8 @@
   bin/graph look URL [--crawl DIR] [--level LEVEL] [--most N] [--json]
 
 The node is named by its URL (a server, a domain) or by its number. A look reads a few pages of disk, however large the
-graph is. Numbers of servers and domains come with weights: how many links between pages an edge stands for. --json
-prints one JSON object. Exit 65 if the graph does not have the node.
+graph is. Each neighbour has its number before its name; a server or domain has before that the weight of the edge: how
+many edges between pages it stands for. --json prints one JSON object. Exit 65 if the graph does not have the node.
 
 Example: bin/graph look 0 --crawl demo/crawl
 """
@@ -27,7 +27,9 @@ SHOWN = 20
 def main(words: list[str]) -> None:
     parser = make_parser("graph look", __doc__)
     parser.add_argument("node", metavar="URL", help="a URL, a server or a domain; or the number of one")
-    parser.add_argument("--level", choices=LEVELS, default=PAGES, metavar="LEVEL", help="pages, servers or domains")
+    parser.add_argument(
+        "--level", choices=LEVELS, default=PAGES, metavar="LEVEL", help="pages (default), servers or domains"
+    )
     parser.add_argument(
         "--most", type=at_least(0), default=SHOWN, metavar="N", help=f"neighbours to print each way (default: {SHOWN})"
     )
@@ -67,8 +69,10 @@ def find_node(level: Level, name: str) -> int:
     found = level.texts.find(f"{name.rstrip('/')}/" if level.name == SERVERS else name)
     if found is None:
         raise BadInput(
-            f"{name[:500]!r} is none of the {level.name} of the graph. Is it spelt as the crawl spells it (bin/why)? "
-            "Was it found after the last bin/graph build?"
+            f"{name[:500]!r} is none of the {level.name} of the graph. Is it spelt as the crawl spells it, or a link "
+            "source (bin/why prints both)? Was it found after the last bin/graph build?"
+            + " A server or domain needs --level."
+            * (level.name == PAGES)
         )
     return found
 

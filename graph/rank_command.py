@@ -3,10 +3,10 @@
   bin/graph rank [--crawl DIR] [--by MEASURE] [--level LEVEL] [--out FILE]
 
   pagerank      the share of time of a surfer who follows links, and jumps elsewhere with 1 - damping. On servers and
-                domains links count as often as their pages have them. --preferred FILE: jumps only to the URLs
+                domains a link counts once per edge between their pages. --preferred FILE: jumps only to the URLs
                 (servers, domains) of that file, one per line
-  authorities, hubs       HITS, over the whole graph, or with --roots FILE over the base set of the URLs of that file,
-                one per line (Kleinberg 1999): other pages get no line
+  authorities   HITS (Kleinberg 1999), over the whole graph, or with --roots FILE over the base set of the URLs of that
+  hubs          file, one per line: other pages get no line
   harmonic      the sum of 1 / distance over all that lead there; of servers and domains. Above 100,000 of them it is
                 estimated by HyperBall; the file says how far off its counts are
 
@@ -22,13 +22,13 @@ from pathlib import Path
 
 import numpy as np
 
-from contract.command import at_least, make_parser
+from contract.command import at_least, file_to_write, make_parser
 from contract.errors import BadInput, Usage
 from contract.lines import say
 from contract.rank_files import crawl_line
 from contract.units import count
 from graph.base_set import base_of, induce
-from graph.folder import LEVELS, PAGES, RANKS, SERVERS, Level, add_graph_option, choose_graph
+from graph.folder import LEVELS, PAGES, RANKS, SERVERS, Level, add_graph_option, choose_graph, expect_no_file_of_a_crawl
 from graph.harmonic import harmonic
 from graph.matrices import transpose
 from graph.pagerank import DAMPING, hits, pagerank
@@ -44,10 +44,21 @@ MEASURES = ("pagerank", "authorities", "hubs", "harmonic")
 def main(words: list[str]) -> None:
     parser = make_parser("graph rank", __doc__)
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="the file of ranks (default: graph/ranks/LEVEL-MEASURE.txt); replaced"
+        "--out",
+        type=file_to_write,
+        metavar="FILE",
+        help="the file of ranks (default: graph/ranks/LEVEL-MEASURE.txt); replaced",
     )
-    parser.add_argument("--by", choices=MEASURES, default=MEASURES[0], metavar="MEASURE", help=", ".join(MEASURES))
-    parser.add_argument("--level", choices=LEVELS, default=PAGES, metavar="LEVEL", help="pages, servers or domains")
+    parser.add_argument(
+        "--by",
+        choices=MEASURES,
+        default=MEASURES[0],
+        metavar="MEASURE",
+        help="pagerank (default), authorities, hubs or harmonic",
+    )
+    parser.add_argument(
+        "--level", choices=LEVELS, default=PAGES, metavar="LEVEL", help="pages (default), servers or domains"
+    )
     parser.add_argument(
         "--damping", type=read_damping, default=DAMPING, metavar="X", help="of pagerank (default: 0.85)"
     )
@@ -68,6 +79,8 @@ def main(words: list[str]) -> None:
         raise Usage(f"--roots is for authorities and hubs, not for {arguments.by}")
     if arguments.by == "harmonic" and arguments.level == PAGES:
         raise Usage("harmonic is for servers and domains: add --level servers or --level domains")
+    if arguments.out is not None:
+        expect_no_file_of_a_crawl(arguments.out)
     graph = choose_graph(arguments)
     level = graph.level(arguments.level)
     nodes = None

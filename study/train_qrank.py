@@ -34,6 +34,7 @@ import numpy as np
 import pyarrow as pa
 
 from contract.command import at_least, file_to_write, is_crawl_given, make_parser, run
+from contract.crawl_folder import expect_outside
 from contract.errors import BadInput, Usage
 from contract.qrank.features import features_of
 from contract.qrank.weights import pack
@@ -73,6 +74,7 @@ def main() -> None:
         raise Usage("expected either --ranks FILE or --crawl DIR")
     if arguments.test_ranks is not None and arguments.test_crawl is not None:
         raise Usage("expected at most one of --test-ranks and --test-crawl")
+    expect_outside(arguments.out)
     known = open_ranked(arguments.ranks, arguments.crawl)
     others = None
     if arguments.test_ranks is not None or arguments.test_crawl is not None:

@@ -11,11 +11,15 @@ from pathlib import Path
 import pytest
 
 from contract.crawl_folder import open_folder
-from contract.errors import BadInput, Usage
+from contract.errors import BadConfiguration, BadInput, Usage
 from graph import build as graph_build
 from graph.build import Bounds, build
+from graph.build_command import main as build_command
+from graph.export_command import main as export_command
 from graph.filters import Filters
 from graph.folder import open_graph, open_locked
+from graph.look_command import main as look_command
+from graph.rank_command import main as rank_command
 from storage.publish import verify
 from tests.graph_crawl import LinkCrawl, expect_graph, texts_of
 
@@ -176,6 +180,37 @@ def command(crawl: Path, *words: str) -> list[str]:
     return [sys.executable, "-m", "graph", "build", "--crawl", str(crawl), *words]
 
 
+def test_no_graph_lies_among_the_files_of_a_crawl(tmp_path):
+    """A build deletes the numbered folders beside the graph: in `cycles` these were the pages of the crawl."""
+    crawl = LinkCrawl(tmp_path / "crawl")
+    crawl.add([(A, B)])
+    before = sorted(crawl.folder.rglob("*"))
+    (tmp_path / "link").symlink_to(crawl.folder / "cycles")
+    for out in (crawl.folder / "cycles", crawl.folder / "new", crawl.folder, tmp_path / "link"):
+        with pytest.raises(Usage, match="crawl folder"):
+            build_command(["--crawl", str(crawl.folder), "--out", str(out)])
+        with pytest.raises(Usage, match="crawl folder"):
+            export_command(["--crawl", str(crawl.folder), "--format", "snap", "--out", str(out)])
+    with pytest.raises(Usage, match="crawl folder"):
+        rank_command(["--crawl", str(crawl.folder), "--out", str(crawl.folder / "crawl.json")])
+    (tmp_path / "exports" / "00000001").mkdir(parents=True)
+    with pytest.raises(Usage, match=r"holds other files \(00000001\)"):
+        build_command(["--crawl", str(crawl.folder), "--out", str(tmp_path / "exports")])
+    assert sorted(crawl.folder.rglob("*")) == before and (tmp_path / "exports" / "00000001").is_dir()
+
+
+def test_without_a_graph_the_command_names_what_to_run(tmp_path):
+    crawl = LinkCrawl(tmp_path / "crawl")
+    for words, expected in (
+        ([], f"make it with bin/graph build --crawl {crawl.folder}$"),
+        (["--graph", str(tmp_path / "g")], f"make it with bin/graph build --crawl {crawl.folder} --out {tmp_path}/g$"),
+    ):
+        with pytest.raises(BadInput, match=expected):
+            look_command(["0", "--crawl", str(crawl.folder), *words])
+    with pytest.raises(BadConfiguration, match="is no crawl folder"):
+        look_command(["0", "--crawl", str(tmp_path / "none")])
+
+
 @pytest.mark.long
 def test_the_command_builds_the_golden_crawl(tmp_path):
     done = subprocess.run(command(GOLDEN, "--out", str(tmp_path / "g")), capture_output=True, text=True)
@@ -193,7 +228,7 @@ def test_a_build_deletes_nothing_that_is_no_graph(tmp_path, place):
     """Cycles and generations have numbers for names, as versions of a graph do."""
     crawl = Path(shutil.copytree(GOLDEN, tmp_path / "crawl"))
     before = sorted(crawl.rglob("*"))
-    with pytest.raises(Usage, match="name (an empty|another)"):
+    with pytest.raises(Usage, match="name a folder outside of it"):
         build(open_folder(crawl), crawl / place, Filters(), 1024, False, lambda *_: None)
     assert sorted(crawl.rglob("*")) == before
 

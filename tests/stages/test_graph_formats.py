@@ -205,8 +205,10 @@ def test_damaged_words_are_refused(write, tmp_path, content, expected):
 def test_a_graph_that_is_not_there_or_partial_is_refused(tmp_path):
     words = [sys.executable, "-m", "graph", "export", "--format", "snap", "--out", str(tmp_path / "x"), "--crawl"]
     done = subprocess.run([*words, str(tmp_path)], capture_output=True, text=True)
-    assert done.returncode == 65 and "make it with bin/graph build" in done.stderr
+    assert done.returncode == 78 and "is no crawl folder" in done.stderr
     crawl = LinkCrawl(tmp_path / "crawl")
+    done = subprocess.run([*words, str(crawl.folder)], capture_output=True, text=True)
+    assert done.returncode == 65 and "make it with bin/graph build" in done.stderr
     crawl.add([("http://a.br/", "http://b.br/")])
     crawl.add([])
     (crawl.last / "Ligacoes.parquet").unlink()

@@ -255,6 +255,10 @@ def test_prometheus_replaces_the_file(crawl, tmp_path):
     missing = run_status(crawl, "--prometheus", tmp_path / "missing/x.prom")
     assert missing.returncode == 64 and "expected a folder that exists" in missing.stderr
     assert run_status(crawl, "--prometheus", target, "--json").returncode == 64
+    before = (crawl / "crawl.json").read_bytes()
+    inside = run_status(crawl, "--prometheus", crawl / "crawl.json")
+    assert inside.returncode == 64 and "is inside the crawl folder" in inside.stderr
+    assert (crawl / "crawl.json").read_bytes() == before
 
 
 def test_it_takes_no_lock_that_a_run_could_notice(crawl):
