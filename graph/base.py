@@ -1,4 +1,4 @@
-"""The graph of before, on which a build goes on: what it has is neither read nor sorted again.
+"""The earlier graph, which a build extends: what it has is neither read nor sorted again.
 
 New pages come between the old ones, so the numbers of old pages move, but their order stays. Old edges with moved
 numbers are therefore still sorted, and what a cycle adds is merged with them. So it is with servers and domains. Links

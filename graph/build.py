@@ -1,6 +1,6 @@
 """Builds the graph of a crawl in steps that each read their input once, within a bound of memory.
 
-A build goes on with the graph of before where it can: only what cycles since then have found is read and sorted, and
+A build extends the earlier graph where it can: only what cycles since then have found is read and sorted, and
 merged with what is there (graph/base.py). The result is the same as that of a build of the whole, byte for byte.
 """
 

@@ -9,7 +9,7 @@ target has no text are left out and counted: a target that was not followed has 
 sources ([scope] link_sources) are no pages.
 
 The graph is sorted on disk, within --memory-mib. After more cycles the same command adds what they found, and sorts
-nothing else again. A build that was interrupted leaves the graph of before; run the same command again. docs/graph.md
+nothing else again. A build that was interrupted leaves the earlier graph; run the same command again. docs/graph.md
 describes the files.
 
 Example: bin/graph build --crawl demo/crawl --collected

@@ -1,4 +1,4 @@
-"""Edges as sorted pairs of numbers: what a build found anew, merged with the edges of the graph of before."""
+"""Edges as sorted pairs of numbers: what a build found anew, merged with the edges of the earlier graph."""
 
 from collections.abc import Iterator
 from pathlib import Path

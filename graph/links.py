@@ -37,7 +37,7 @@ class LinkReader:
         )
 
     def add_base(self, base: Base) -> Iterator[int]:
-        """Takes the links of before whose target had no page. Yields how many are done."""
+        """Takes the links of the earlier graph whose target had no page. Yields how many are done."""
         for to_key, source in base.unknown_targets():
             self._by_target.add(to_key, source)
             yield len(to_key)

@@ -1,4 +1,4 @@
-"""The URLs of cycles that are pages and that the graph of before does not have, each once, sorted by their text.
+"""The URLs of cycles that are pages and that the earlier graph does not have, each once, sorted by their text.
 
 Most URLs stand in the tables of many cycles. Sorting texts is slow, so a text is sorted once. The keys of all rows are
 asked about together (storage/questions.py): the answer to one row of a new page is what is known of the page, to all

@@ -1,4 +1,4 @@
-"""Numbers the pages: new URLs are merged with those of the graph of before, both sorted by their text.
+"""Numbers the pages: new URLs are merged with those of the earlier graph, both sorted by their text.
 
 Writes the texts of pages, servers and domains, which pages were answered, and the key of each page with its number.
 """

@@ -1,4 +1,4 @@
-"""What a graph is made of: the tables of committed cycles, and the graph of before where a build can go on with it."""
+"""What a graph is made of: the tables of committed cycles, and the earlier graph where a build can extend it."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,7 @@ from graph.tables import CycleTables, committed_cycles
 from storage.errors import Damaged, UnknownFormat
 from storage.publish import read_manifest
 
-GRAPH_FORMAT = 2  # of the files of a graph: a build goes on with a graph of this form alone
+GRAPH_FORMAT = 2  # of the files of a graph: a build extends only a graph of this form
 
 
 @dataclass

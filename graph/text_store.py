@@ -17,7 +17,6 @@ from storage.arrays import Rows, open_array, open_bytes
 from storage.columns import PlainWriter
 from storage.errors import Damaged, naming
 from storage.frames import Broken, Members, TooLong, Torn, Zstd
-from storage.tables import only_chunk
 from storage.text_segments import LINES, data_of, lines_at
 
 FRAME_TEXTS = 512
@@ -163,7 +162,3 @@ class Level:
             return Members(self._data).read(start, FRAME_MAX_BYTES)[0]
         except (Torn, Broken, TooLong) as error:
             raise Damaged(self._path, str(error) or "expected a whole frame, found the end", start) from None
-
-
-def chunk_of(values: pa.ChunkedArray | pa.Array) -> pa.LargeBinaryArray:
-    return (only_chunk(values) if isinstance(values, pa.ChunkedArray) else values).cast(LINES)

@@ -1,4 +1,4 @@
-"""bin/graph build goes on with the graph of before: the result is that of a build of the whole, byte for byte."""
+"""bin/graph build extends the earlier graph: the result is that of a build of the whole, byte for byte."""
 
 import random
 
@@ -27,7 +27,7 @@ OPTIONS = [
 
 @pytest.fixture
 def grown_from(monkeypatch) -> list[bool]:
-    """Of each build whether it went on with a graph."""
+    """Of each build whether it extended a graph."""
     found = []
     begin = Base.__init__
 
